@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/events"
 	"adit/tunnel/wire"
 )
 
@@ -17,7 +17,7 @@ import (
 func searched(r *Relay, match func(*wire.Access) bool, limit int) []wire.Access {
 	r.access.Flush()
 	found := []wire.Access{}
-	_, _, err := r.store.Events.Walk(context.Background(), store.Scan{}, func(e *wire.Access) bool {
+	_, _, err := r.store.Events.Walk(context.Background(), events.Scan{}, func(e *wire.Access) bool {
 		if match(e) {
 			found = append(found, *e)
 		}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -24,7 +24,7 @@ func TestQuotaHoldsWhileTheStoreIsAway(t *testing.T) {
 	var urls []string
 	for i := range 5 {
 		name := fmt.Sprint("shop", i)
-		a := connect(t, r.scoped(t, name, store.Scope{Monthly: 50_000, OverQuota: store.OverStop}), "i")
+		a := connect(t, r.scoped(t, name, scope.Scope{Monthly: 50_000, OverQuota: scope.OverStop}), "i")
 		urls = append(urls, a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: name}, origin).PublicURL)
 	}
 	back := server.StreamAway("KV_adit_usage")

@@ -14,7 +14,8 @@ import (
 	"adit/tunnel/relay/claim"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -93,9 +94,9 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 type placing struct {
 	key    string
 	claim  wire.Claim
-	scope  store.Scope   // of the client
-	held   []store.Claim // that the tunnel has already
-	before *tunnel       // as it runs now; nil if it does not
+	scope  scope.Scope    // of the client
+	held   []claims.Claim // that the tunnel has already
+	before *tunnel        // as it runs now; nil if it does not
 }
 
 // place takes a target for the tunnel and opens its face.
@@ -103,9 +104,9 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 	c := p.claim
 	face := routing.Face{Slot: routing.SlotOf(c.Type, c.Mode), Type: c.Type, Mode: c.Mode}
 	switch face.Slot {
-	case store.SlotPrivate:
+	case claims.SlotPrivate:
 		return s.placePrivate(ctx, p, face)
-	case store.SlotPort:
+	case claims.SlotPort:
 		return s.placePort(ctx, p, face)
 	}
 	if c.Domain != "" {
@@ -119,11 +120,11 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 		if err := s.relay.certifiable(c.Type, name); err != nil {
 			return nil, err
 		}
-		face.Domain, face.Target = name, store.TargetDomain(name)
+		face.Domain, face.Target = name, claims.TargetDomain(name)
 		return s.open(ctx, p, face)
 	}
 	for _, old := range p.held { // the name that it had
-		if name := store.DomainOf(old.Target); name != "" && !wildcard.Is(name) && s.mayHave(ctx, p.scope, name) == nil {
+		if name := claims.DomainOf(old.Target); name != "" && !wildcard.Is(name) && s.mayHave(ctx, p.scope, name) == nil {
 			face.Domain, face.Target = name, old.Target
 			if t, err := s.open(ctx, p, face); err == nil {
 				return t, nil
@@ -131,7 +132,7 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 		}
 	}
 	return s.givenName(p.scope, func(name string) (*tunnel, error) {
-		face.Domain, face.Target = name, store.TargetDomain(name)
+		face.Domain, face.Target = name, claims.TargetDomain(name)
 		return s.open(ctx, p, face)
 	})
 }
@@ -155,11 +156,11 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 		if err := mayHavePort(p.scope, c.RemotePort); err != nil {
 			return nil, err
 		}
-		face.Port, face.Target = c.RemotePort, store.TargetPort(c.Type, c.RemotePort)
+		face.Port, face.Target = c.RemotePort, claims.TargetPort(c.Type, c.RemotePort)
 		return s.open(ctx, p, face)
 	}
 	for _, old := range p.held {
-		if network, port, ok := store.PortOf(old.Target); ok && network == c.Type && ports.Has(port) && p.scope.AllowsPort(port) {
+		if network, port, ok := claims.PortOf(old.Target); ok && network == c.Type && ports.Has(port) && p.scope.AllowsPort(port) {
 			face.Port, face.Target = port, old.Target
 			if t, err := s.open(ctx, p, face); err == nil {
 				return t, nil
@@ -175,7 +176,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 	opened := 0
 	for i := range size {
 		port := first + (start+i)%size
-		face.Port, face.Target = port, store.TargetPort(c.Type, port)
+		face.Port, face.Target = port, claims.TargetPort(c.Type, port)
 		if _, taken := s.relay.store.Claims.Get(face.Target); taken || !p.scope.AllowsPort(port) {
 			continue
 		}
@@ -197,17 +198,17 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
 	_, known := r.store.Claims.Get(face.Target)
-	had := slices.ContainsFunc(p.held, func(c store.Claim) bool { return c.Target == face.Target })
-	holder := store.Holder{
+	had := slices.ContainsFunc(p.held, func(c claims.Claim) bool { return c.Target == face.Target })
+	holder := claims.Holder{
 		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
 	}
 	taken, err := r.store.Claims.Take(ctx, face.Target, s.client.ID, holder, r.gone)
 	switch field := fieldOf(face); {
-	case errors.Is(err, store.ErrTaken):
+	case errors.Is(err, claims.ErrTaken):
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another client; choose another"}
-	case errors.Is(err, store.ErrTakenByOwn):
+	case errors.Is(err, claims.ErrTakenByOwn):
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: field, Message: faceName(face) + " is taken by another tunnel of this client; choose another, or delete that tunnel"}
-	case errors.Is(err, store.ErrMode):
+	case errors.Is(err, claims.ErrMode):
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: "mode", Message: faceName(face) + " is in use in another mode; choose that mode, or another name or port"}
 	case err != nil:
 		return nil, err
@@ -245,17 +246,17 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 }
 
 func fieldOf(f routing.Face) string {
-	if f.Slot == store.SlotPort {
+	if f.Slot == claims.SlotPort {
 		return "remote_port"
 	}
 	return "domain"
 }
 
 func faceName(f routing.Face) string {
-	if f.Slot == store.SlotPort {
+	if f.Slot == claims.SlotPort {
 		return fmt.Sprintf("the %s port %d", f.Type, f.Port)
 	}
-	if f.Slot == store.SlotPrivate {
+	if f.Slot == claims.SlotPrivate {
 		return "the private name " + f.Domain
 	}
 	return "the name " + f.Domain
@@ -313,7 +314,7 @@ func (r *Relay) publicURL(f routing.Face) string {
 	case wire.TypeTLS:
 		return "tls://" + withPort(f.Domain, publicPort(r.cfg.PublicHTTPSPort, r.edge.HTTPSAddr()), 0)
 	}
-	if client, name, ok := store.PrivateOf(f.Target); ok {
+	if client, name, ok := claims.PrivateOf(f.Target); ok {
 		return wire.PrivateURL(client, name)
 	}
 	return f.Type + "://" + net.JoinHostPort(r.publicHost(), strconv.Itoa(f.Port))

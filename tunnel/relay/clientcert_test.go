@@ -25,7 +25,7 @@ import (
 	"adit/internal/certtest"
 	"adit/internal/require"
 	"adit/tunnel/relay/policy"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -356,7 +356,7 @@ func TestCertificatesAtAnotherNode(t *testing.T) {
 	s.setPolicy(t, "shop", certified(home.PEM()))
 	for i, r := range c.all {
 		eventually(t, "every node has the tunnel and its policy", func() bool {
-			return len(r.edge.Endpoints()) == 1 && r.policies.Get(store.TargetDomain("shop.relay.test")) != nil
+			return len(r.edge.Endpoints()) == 1 && r.policies.Get(claims.TargetDomain("shop.relay.test")) != nil
 		})
 		at := &site{testRelay: r}
 		_, port, _ := net.SplitHostPort(r.edge.HTTPSAddr().String())

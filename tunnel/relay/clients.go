@@ -7,6 +7,7 @@ import (
 
 	"adit/tunnel/relay/clients"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -17,7 +18,7 @@ func (r *Relay) newToken() wire.Token {
 }
 
 // Scope is what a client may have.
-type Scope = store.Scope
+type Scope = scope.Scope
 
 // Clients is the relay's clients, to be added, rotated and revoked.
 func (r *Relay) Clients() clients.Registry { return clients.Registry{Store: r.store, Mint: r.newToken} }

@@ -14,6 +14,7 @@ import (
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/signature"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
 
@@ -170,7 +171,7 @@ func policyProblem(err error) error {
 		return &wire.Problem{Code: wire.CodeInvalid, Message: led.Error()}
 	case errors.As(err, &changed):
 		return &wire.Problem{Code: wire.CodeChanged, Message: changed.Error()}
-	case errors.Is(err, store.ErrNotFound): // and so there is none now
+	case errors.Is(err, bucket.ErrNotFound): // and so there is none now
 		return nil
 	}
 	return err

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -34,7 +34,7 @@ func TestAgentsPolicyWithoutAnAnswerIsAudited(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.NATS.URLs = []string{server.URL()}
 	r := startRelay(t, cfg)
-	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	back := server.StreamAway("KV_adit_policies")
 	defer back()
@@ -51,7 +51,7 @@ func TestAgentsPoliciesAreNotSetWhileTooManyLinesWait(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.NATS.URLs = []string{server.URL()}
 	r := startRelayWith(t, Options{Config: cfg, auditWait: 500 * time.Millisecond, auditMost: 2})
-	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	back := server.StreamAway("adit_audit")
 	r.ledger.Record(t.Context(), "login.refused", "ann", nil)

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -13,10 +14,10 @@ import (
 // stored.
 func TestClientReplacesNoPolicyThatTheOperatorSetsMeanwhile(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
 	session := r.roster.All()[0]
-	target := store.TargetDomain("shop." + r.cfg.Domain)
+	target := claims.TargetDomain("shop." + r.cfg.Domain)
 	(&site{testRelay: r}).setPolicy(t, "shop", `{"deny":["192.0.2.1"]}`)
 	before, _ := r.store.Policies.Get(target)
 	for name, document := range map[string]string{"another one": `{"rate":1000}`, "none": `{}`} {

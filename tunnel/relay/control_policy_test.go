@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"adit/tunnel/relay/audit"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -31,7 +31,7 @@ func TestAgentsSetThePoliciesOfTheirTunnels(t *testing.T) {
 	}
 	_, err := ask(http.MethodPut, `{"deny":["127.0.0.1"]}`)
 	problem(t, err, wire.CodeForbidden)
-	r.rescope(t, "shop", store.Scope{OwnPolicies: true})
+	r.rescope(t, "shop", scope.Scope{OwnPolicies: true})
 	if _, err := ask(http.MethodPut, `{"dny":[]}`); problem(t, err, wire.CodeInvalid).Field != "dny" {
 		t.Errorf("an unknown field: %v", err)
 	}
@@ -70,6 +70,6 @@ func TestAgentsSetThePoliciesOfTheirTunnels(t *testing.T) {
 	_, err = ask(http.MethodPut, `{}`)
 	problem(t, err, wire.CodeForbidden)
 	// Another client's tunnel is none of its business.
-	b := connect(t, r.scoped(t, "other", store.Scope{OwnPolicies: true}), "i2")
+	b := connect(t, r.scoped(t, "other", scope.Scope{OwnPolicies: true}), "i2")
 	problem(t, b.call(http.MethodGet, wire.PathPolicy+"k", nil, nil), wire.CodeInvalid)
 }

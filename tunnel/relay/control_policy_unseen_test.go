@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -14,7 +14,7 @@ import (
 // policy that both have read.
 func TestAgentsPolicyIsNotReplacedUnseen(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 	ask := func(want int, method, document string, header ...string) (tag, answer string) {
 		t.Helper()

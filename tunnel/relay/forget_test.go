@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -86,8 +87,8 @@ func TestNamesOfAClientThatIsNoLongerAreGivenBack(t *testing.T) {
 	}
 	take := func(name, client string) string {
 		t.Helper()
-		target := store.TargetDomain(name + ".relay.test")
-		h := store.Holder{Slot: store.SlotTLS, Instance: "i1", Key: name, Type: wire.TypeHTTPS, Mode: wire.ModeStandard}
+		target := claims.TargetDomain(name + ".relay.test")
+		h := claims.Holder{Slot: claims.SlotTLS, Instance: "i1", Key: name, Type: wire.TypeHTTPS, Mode: wire.ModeStandard}
 		if _, err := r.store.Claims.Take(t.Context(), target, client, h, r.gone); err != nil {
 			t.Fatal(err)
 		}

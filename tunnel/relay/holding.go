@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -80,7 +80,7 @@ func (v *serving) targets() []string {
 
 // lostTo reports whether a claim is another's than the tunnel's that would serve
 // it: of another client, or of another tunnel where one alone may have it.
-func lostTo(c store.Claim, s *session, key string, slot string) bool {
+func lostTo(c claims.Claim, s *session, key string, slot string) bool {
 	if c.ClientID != s.client.ID {
 		return true
 	}
@@ -148,7 +148,7 @@ func (s *session) reclaim(ctx context.Context, target, key string) {
 	if t == nil || t.face.Target != target {
 		return
 	}
-	h := store.Holder{Slot: t.face.Slot, Instance: s.hello.Instance, Key: key, Type: t.face.Type, Mode: t.face.Mode, Ephemeral: t.ephemeral}
+	h := claims.Holder{Slot: t.face.Slot, Instance: s.hello.Instance, Key: key, Type: t.face.Type, Mode: t.face.Mode, Ephemeral: t.ephemeral}
 	_, err := s.relay.store.Claims.Take(ctx, target, s.client.ID, h, s.relay.gone)
 	s.relay.log.Warn("a tunnel ran without a claim", "client", s.client.Name, "target", target, "taken", err == nil, "error", err)
 }

@@ -14,6 +14,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -51,7 +52,7 @@ func TestHelloThatIsServedWhileItsSessionEndsLeavesNoSession(t *testing.T) {
 	// Holds the hello after it was read: the client has moved too much already.
 	log := stopLog{slog.DiscardHandler, "client's traffic of this month", make(chan struct{}), make(chan struct{})}
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Log: slog.New(log)})
-	token := r.scoped(t, "laptop", store.Scope{Monthly: 1})
+	token := r.scoped(t, "laptop", scope.Scope{Monthly: 1})
 	c, _ := r.store.Clients.Get("laptop")
 	if _, err := r.store.Usages.Add(t.Context(), c.ID, store.MonthOf(time.Now()), store.Tally{Run: "before", In: 2}); err != nil {
 		t.Fatal(err)

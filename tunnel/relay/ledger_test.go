@@ -13,7 +13,7 @@ import (
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/ledger"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/auditlog"
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -107,7 +107,7 @@ func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
 	}
 	yesterday := time.Now().Add(-24 * time.Hour)
 	r.stop()
-	for name, v := range map[string]store.Late{
+	for name, v := range map[string]auditlog.Late{
 		"20260101T000000-1.json": {At: yesterday, Actor: ann, Action: "client.set", Target: "made"},
 		"20260101T000000-2.json": {At: done.Time, Action: "client.add", Target: "first", Tried: &done},
 	} {

@@ -19,6 +19,7 @@ import (
 	"adit/tunnel/relay/membership"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -65,7 +66,7 @@ func (r *Relay) openNodes() error {
 		Store: r.store.Nodes, Connected: r.store.Connected, Mesh: r.mesh, Changed: r.tellNodes, Double: r.tellDouble, Log: r.log,
 	})
 	r.store.Claims.OnChange(func(target string) { r.task(func() { r.far.Review(target) }) })
-	r.store.OnWrite(func(c store.Change) {
+	r.store.OnWrite(func(c table.Change) {
 		if line, err := json.Marshal(c); err == nil {
 			r.mesh.Tell(line)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -116,7 +116,7 @@ func TestNodeWithoutAnAnswerFromNATSHearsOfChanges(t *testing.T) {
 		eventually(t, "both serve", func() bool { code, _ := r.page(t, v, "shop.relay.test"); return code == 200 })
 	}
 	way.silent.Store(true)
-	if err := c.all[0].store.Policies.Set(t.Context(), store.TargetDomain("shop.relay.test"), []byte(`{"deny":["0.0.0.0/0"]}`)); err != nil {
+	if err := c.all[0].store.Policies.Set(t.Context(), claims.TargetDomain("shop.relay.test"), []byte(`{"deny":["0.0.0.0/0"]}`)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the policy holds at the other node", func() bool { code, _ := c.all[1].page(t, v, "shop.relay.test"); return code == 403 })
@@ -179,7 +179,7 @@ func TestSlowNATSSlowsNobody(t *testing.T) {
 			return err
 		},
 		"a policy cannot be set": func(int) error {
-			return c.all[1].store.Policies.Set(t.Context(), store.TargetDomain("shop.relay.test"), []byte(`{"deny":["192.0.2.1"]}`))
+			return c.all[1].store.Policies.Set(t.Context(), claims.TargetDomain("shop.relay.test"), []byte(`{"deny":["192.0.2.1"]}`))
 		},
 		"the node's lease cannot be renewed": func(int) error {
 			if c.all[1].members.Renew(t.Context()); c.all[1].members.Renewed() == renewed {
@@ -202,7 +202,7 @@ func TestSlowNATSSlowsNobody(t *testing.T) {
 	all.Wait()
 	way.delay.Store(0) // ending is not what is tried here
 	eventually(t, "the other node knows what was written", func() bool {
-		_, policy := c.all[0].store.Policies.Get(store.TargetDomain("shop.relay.test"))
+		_, policy := c.all[0].store.Policies.Get(claims.TargetDomain("shop.relay.test"))
 		n, lease := c.all[0].store.Nodes.Get(c.all[1].id)
 		return policy && lease && n.Boot != ""
 	})
@@ -224,10 +224,10 @@ func TestTunnelGivesWayToTheNewHolderOfItsName(t *testing.T) {
 	for _, r := range c.all {
 		eventually(t, "the first has it", serves(r, "first"))
 	}
-	target := store.TargetDomain("shop.relay.test")
+	target := claims.TargetDomain("shop.relay.test")
 	owner, _ := c.all[1].store.Clients.Get("second")
-	h := store.Holder{Slot: store.SlotPlain, Instance: "i2", Key: "k", Type: wire.TypeHTTP, Mode: wire.ModeStandard}
-	if _, err := c.all[1].store.Claims.Take(t.Context(), target, owner.ID, h, func(string, store.Holder) bool { return true }); err != nil {
+	h := claims.Holder{Slot: claims.SlotPlain, Instance: "i2", Key: "k", Type: wire.TypeHTTP, Mode: wire.ModeStandard}
+	if _, err := c.all[1].store.Claims.Take(t.Context(), target, owner.ID, h, func(string, claims.Holder) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if e := a.event(wire.EventClaimLost); e.Key != "k" || !strings.Contains(e.Reason, "shop.relay.test") {
@@ -248,7 +248,7 @@ func TestTunnelThatRunsTakesItsClaimAnew(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop", Ephemeral: true}, startOrigin(t, text("hello")))
-	target := store.TargetDomain("shop.relay.test")
+	target := claims.TargetDomain("shop.relay.test")
 	before, _ := r.store.Claims.Get(target)
 	if err := r.store.Claims.Release(t.Context(), target, before.ClientID, "i1", "k"); err != nil {
 		t.Fatal(err)

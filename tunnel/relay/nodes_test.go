@@ -17,7 +17,7 @@ import (
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
@@ -344,7 +344,7 @@ func TestPolicyHoldsWhereVisitorsArrive(t *testing.T) {
 		}
 	}
 	want("both serve", 200)
-	if err := c.all[0].store.Policies.Set(t.Context(), store.TargetDomain("shop.relay.test"), []byte(`{"deny":["127.0.0.0/8"]}`)); err != nil {
+	if err := c.all[0].store.Policies.Set(t.Context(), claims.TargetDomain("shop.relay.test"), []byte(`{"deny":["127.0.0.0/8"]}`)); err != nil {
 		t.Fatal(err)
 	}
 	want("both refuse", 403)
@@ -393,7 +393,7 @@ func TestNodeServesAPortOnceItIsFree(t *testing.T) {
 	}
 	defer blocker.Close()
 	a.mustClaim("k", wire.Claim{Type: wire.TypeTCP, RemotePort: port}, startTCPEcho(t))
-	target := store.TargetPort("tcp", port)
+	target := claims.TargetPort("tcp", port)
 	eventually(t, "the other node would serve the port", func() bool {
 		claim, _ := c.all[1].store.Claims.Get(target)
 		return len(claim.Holders) == 1 && c.all[1].sessionsElsewhere() == 1

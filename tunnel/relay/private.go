@@ -8,7 +8,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -19,12 +19,12 @@ func (s *session) placePrivate(ctx context.Context, p placing, face routing.Face
 	if face.Domain == "" {
 		face.Domain = givenLabel()
 		for _, old := range p.held {
-			if client, name, ok := store.PrivateOf(old.Target); ok && client == s.client.Name {
+			if client, name, ok := claims.PrivateOf(old.Target); ok && client == s.client.Name {
 				face.Domain = name
 			}
 		}
 	}
-	face.Target = store.TargetPrivate(s.client.Name, face.Domain)
+	face.Target = claims.TargetPrivate(s.client.Name, face.Domain)
 	return s.open(ctx, p, face)
 }
 
@@ -43,7 +43,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 		return shuttingDown()
 	}
 	guest := s.guest()
-	ep := s.relay.edge.Private(store.TargetPrivate(client, name), guest)
+	ep := s.relay.edge.Private(claims.TargetPrivate(client, name), guest)
 	if ep == nil {
 		// One answer for all, so that nobody learns what there is.
 		return wire.Forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
@@ -79,7 +79,7 @@ func (s *session) guest() visitor.Guest {
 func (s *session) serveInvitations(w http.ResponseWriter, _ *http.Request) error {
 	answer := wire.Invitations{Tunnels: []string{}}
 	for _, target := range s.relay.edge.Invitations(s.guest(), s.agent.Instance) {
-		if client, name, ok := store.PrivateOf(target); ok && len(answer.Tunnels) < wire.MaxInvitations {
+		if client, name, ok := claims.PrivateOf(target); ok && len(answer.Tunnels) < wire.MaxInvitations {
 			answer.Tunnels = append(answer.Tunnels, client+"/"+name)
 		}
 	}

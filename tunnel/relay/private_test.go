@@ -14,7 +14,7 @@ import (
 
 	"adit/tunnel/link"
 	"adit/tunnel/relay/names"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -187,7 +187,7 @@ func TestAPrivateTunnelHasNoPublicPort(t *testing.T) {
 		t.Errorf("it is called %s and then %s", given.Domain, again.Domain)
 	}
 	for _, ep := range r.edge.Endpoints() {
-		if ep.Port != 0 || ep.Slot != store.SlotPrivate {
+		if ep.Port != 0 || ep.Slot != claims.SlotPrivate {
 			t.Errorf("endpoint %+v", ep.Face)
 		}
 	}
@@ -324,14 +324,14 @@ func TestAPrivateTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
 
 func TestTargetsOfPrivateTunnels(t *testing.T) {
 	for _, c := range []struct{ client, name string }{{"nas", "ssh"}, {"nas.home.arpa", "a-b"}} {
-		target := store.TargetPrivate(c.client, c.name)
-		if client, name, ok := store.PrivateOf(target); client != c.client || name != c.name || !ok {
+		target := claims.TargetPrivate(c.client, c.name)
+		if client, name, ok := claims.PrivateOf(target); client != c.client || name != c.name || !ok {
 			t.Errorf("%s is of %q, %q, %v", target, client, name, ok)
 		}
-		if store.DomainOf(target) != "" {
+		if claims.DomainOf(target) != "" {
 			t.Errorf("%s is taken for a domain", target)
 		}
-		if _, _, port := store.PortOf(target); port {
+		if _, _, port := claims.PortOf(target); port {
 			t.Errorf("%s is taken for a port", target)
 		}
 		if got := names.Shown(target); got != c.client+"/"+c.name {
@@ -339,7 +339,7 @@ func TestTargetsOfPrivateTunnels(t *testing.T) {
 		}
 	}
 	for _, not := range []string{"private.", "private.nas", "private..ssh", "private.nas.", "domain.private.nas.ssh", "tcp.22"} {
-		if client, name, ok := store.PrivateOf(not); ok {
+		if client, name, ok := claims.PrivateOf(not); ok {
 			t.Errorf("%s is taken for the private tunnel %s of %s", not, name, client)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -34,7 +36,7 @@ func (r *Relay) openProofs(ctx context.Context) error {
 // prove reports why a client may not have a name outside of the relay's domain:
 // without a DNS record that is its, or the operator's word, it may not. Who has a
 // name has all under it, so that a wildcard is proved by the name that it is under.
-func (r *Relay) prove(ctx context.Context, c store.Client, scope store.Scope, wanted string) error {
+func (r *Relay) prove(ctx context.Context, c store.Client, scope scope.Scope, wanted string) error {
 	name, _ := wildcard.Base(wanted)
 	have, known := r.store.Proofs.Get(name)
 	if known && have.ClientID == c.ID {
@@ -69,7 +71,7 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	}
 	defer func() { end(err) }()
 	for _, name := range proof.Names(p.Domain) {
-		claim, ok := r.store.Claims.Get(store.TargetDomain(name))
+		claim, ok := r.store.Claims.Get(claims.TargetDomain(name))
 		if !ok || claim.ClientID == p.ClientID {
 			continue
 		}

@@ -8,13 +8,14 @@ import (
 
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
 // refit takes away the tunnels of a session that its client may no longer have;
 // of too many, those whose names and ports were claimed last.
-func (s *session) refit(scope store.Scope) {
+func (s *session) refit(scope scope.Scope) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	s.mu.Lock()
@@ -44,7 +45,7 @@ func (s *session) refit(scope store.Scope) {
 // surplus are the tunnels of a client that are too many for a scope. Each session
 // takes its own away, at its node, while the others do: so they go by what all
 // nodes have, the order of claims, and not by how many are left at that moment.
-func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
+func (r *Relay) surplus(clientID string, scope scope.Scope) map[tunnelID]bool {
 	if scope.Tunnels <= 0 {
 		return nil
 	}
@@ -71,28 +72,28 @@ func (r *Relay) surplus(clientID string, scope store.Scope) map[tunnelID]bool {
 	if len(fit) <= scope.Tunnels {
 		return nil
 	}
-	claims := r.store.Claims.OfClient(clientID)
-	slices.SortStableFunc(claims, func(a, b store.Claim) int { return a.Created.Compare(b.Created) })
+	list := r.store.Claims.OfClient(clientID)
+	slices.SortStableFunc(list, func(a, b claims.Claim) int { return a.Created.Compare(b.Created) })
 	ranks := make(map[tunnelID]int, len(fit))
-	for _, c := range claims {
+	for _, c := range list {
 		for _, h := range c.Holders {
 			if id := (tunnelID{h.Instance, h.Key}); fit[id] && ranks[id] == 0 {
 				ranks[id] = len(ranks) + 1
 			}
 		}
 	}
-	list := make([]tunnelID, 0, len(fit))
+	order := make([]tunnelID, 0, len(fit))
 	for id := range fit {
 		if ranks[id] == 0 { // a claim that this node has not heard of yet
 			ranks[id] = len(fit) + 1
 		}
-		list = append(list, id)
+		order = append(order, id)
 	}
-	slices.SortFunc(list, func(a, b tunnelID) int {
+	slices.SortFunc(order, func(a, b tunnelID) int {
 		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(a.instance, b.instance), cmp.Compare(a.key, b.key))
 	})
 	surplus := make(map[tunnelID]bool)
-	for _, id := range list[scope.Tunnels:] {
+	for _, id := range order[scope.Tunnels:] {
 		surplus[id] = true
 	}
 	return surplus

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -17,7 +17,7 @@ func TestRefusalsSayWhatToDoNext(t *testing.T) {
 	r := startRelay(t, cfg)
 	first, last := r.tcp.First, r.tcp.Last
 	free, other := connect(t, r.client(t, "free"), "i1"), connect(t, r.client(t, "other"), "i2")
-	bound := connect(t, r.scoped(t, "bound", store.Scope{
+	bound := connect(t, r.scoped(t, "bound", scope.Scope{
 		Types: []string{"http", "tcp"}, Domains: []string{"shop", "shop-*"}, Ports: []string{fmt.Sprint(first)}, Tunnels: 1,
 	}), "i3")
 	other.mustClaim("a", wire.Claim{Type: wire.TypeHTTP, Domain: "taken"}, "")

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/roster"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -26,7 +26,7 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	if has := r.roster.Newest(key); has == nil || has.id != older.welcome.SessionID {
 		t.Errorf("the agent's session is %v", has)
 	}
-	if r.gone(key.Client, store.Holder{Instance: "i1", Key: "k", Ephemeral: true}) {
+	if r.gone(key.Client, claims.Holder{Instance: "i1", Key: "k", Ephemeral: true}) {
 		t.Error("its name may be another's though it is connected")
 	}
 	resp, err := r.visitor(t).Get(url)

@@ -9,22 +9,23 @@ import (
 
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
 // scope is what the session's client may have now.
-func (s *session) scope() store.Scope {
+func (s *session) scope() scope.Scope {
 	c, _ := s.relay.store.Clients.Get(s.client.Name)
 	if c.ID != s.client.ID {
-		return store.Scope{Tunnels: -1} // the client is gone: it may have nothing
+		return scope.Scope{Tunnels: -1} // the client is gone: it may have nothing
 	}
 	return c.Scope
 }
 
 // within reports why a claim is outside of a scope, before its name or port is
 // looked for.
-func (s *session) within(scope store.Scope, key string, c wire.Claim) error {
+func (s *session) within(scope scope.Scope, key string, c wire.Claim) error {
 	if !scope.AllowsType(c.Type) {
 		return wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
 	}
@@ -66,7 +67,7 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 // mayHave reports why a client may not have a full name, or all names of a wildcard.
 // What is outside of the relay's domain is looked up in the DNS if it is not yet
 // proved.
-func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) error {
+func (s *session) mayHave(ctx context.Context, scope scope.Scope, name string) error {
 	r := s.relay
 	if !scope.AllowsDomain(name, r.cfg.Domain) {
 		return wire.Forbidden("domain", "this client may have the names %s, not %s; choose one of them, or ask the relay's operator", strings.Join(scope.Domains, ", "), name)
@@ -84,7 +85,7 @@ func (s *session) mayHave(ctx context.Context, scope store.Scope, name string) e
 // under another client's, or another has one under it. Browsers share cookies
 // between such names (RFC 6265, section 5.1.3). Those that the operator has
 // listed for the client are the operator's word.
-func (r *Relay) apart(clientID string, scope store.Scope, name string) error {
+func (r *Relay) apart(clientID string, scope scope.Scope, name string) error {
 	if len(scope.Domains) > 0 {
 		return nil
 	}
@@ -98,7 +99,7 @@ func (r *Relay) apart(clientID string, scope store.Scope, name string) error {
 }
 
 // mayHavePort reports why a client may not have a port.
-func mayHavePort(scope store.Scope, port int) error {
+func mayHavePort(scope scope.Scope, port int) error {
 	if !scope.AllowsPort(port) {
 		return wire.Forbidden("remote_port", "this client may have the ports %s, not %d; choose one of them, or ask the relay's operator", strings.Join(scope.Ports, ", "), port)
 	}
@@ -106,16 +107,16 @@ func mayHavePort(scope store.Scope, port int) error {
 }
 
 // fits reports why a running tunnel is outside of a scope.
-func (r *Relay) fits(scope store.Scope, f routing.Face) error {
+func (r *Relay) fits(scope scope.Scope, f routing.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
 		return wire.Forbidden("type", "the relay's operator has taken the type %s from this client; choose another, or ask the operator", f.Type)
-	case f.Slot == store.SlotPrivate: // it has neither a port nor a domain
-	case f.Slot == store.SlotPort && !scope.AllowsPort(f.Port):
+	case f.Slot == claims.SlotPrivate: // it has neither a port nor a domain
+	case f.Slot == claims.SlotPort && !scope.AllowsPort(f.Port):
 		return wire.Forbidden("remote_port", "the relay's operator has taken the port %d from this client; choose another, or ask the operator", f.Port)
-	case f.Slot != store.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
+	case f.Slot != claims.SlotPort && !scope.AllowsDomain(f.Domain, r.cfg.Domain):
 		return wire.Forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
-	case f.Slot != store.SlotPort && !r.names.Under(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
+	case f.Slot != claims.SlotPort && !r.names.Under(f.Domain) && !r.cfg.AnyDomain && len(scope.Domains) == 0:
 		return wire.Forbidden("domain", "the relay's operator has taken the name %s from this client; choose another, or ask the operator", f.Domain)
 	}
 	return nil
@@ -123,7 +124,7 @@ func (r *Relay) fits(scope store.Scope, f routing.Face) error {
 
 // givenName finds a free name for a tunnel that asks for none, where the scope
 // allows one; try serves it, or says why not.
-func (s *session) givenName(scope store.Scope, try func(name string) (*tunnel, error)) (*tunnel, error) {
+func (s *session) givenName(scope scope.Scope, try func(name string) (*tunnel, error)) (*tunnel, error) {
 	under, exact := scope.GivenDomain(s.relay.cfg.Domain)
 	for _, name := range exact {
 		t, err := try(name)
@@ -137,7 +138,7 @@ func (s *session) givenName(scope store.Scope, try func(name string) (*tunnel, e
 	}
 	for range givenTries {
 		name := givenLabel() + "." + under
-		if _, taken := s.relay.store.Claims.Get(store.TargetDomain(name)); !taken {
+		if _, taken := s.relay.store.Claims.Get(claims.TargetDomain(name)); !taken {
 			return try(name)
 		}
 	}

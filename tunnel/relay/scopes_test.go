@@ -15,11 +15,13 @@ import (
 
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
 // scoped adds a client with a scope.
-func (r *testRelay) scoped(tb testing.TB, name string, scope store.Scope) wire.Token {
+func (r *testRelay) scoped(tb testing.TB, name string, scope scope.Scope) wire.Token {
 	tb.Helper()
 	_, token, err := r.Clients().Add(tb.Context(), name, scope)
 	if err != nil {
@@ -28,7 +30,7 @@ func (r *testRelay) scoped(tb testing.TB, name string, scope store.Scope) wire.T
 	return token
 }
 
-func (r *testRelay) rescope(tb testing.TB, name string, scope store.Scope) {
+func (r *testRelay) rescope(tb testing.TB, name string, scope scope.Scope) {
 	tb.Helper()
 	if _, err := r.operator().SetClient(tb.Context(), name, scope, nil); err != nil {
 		tb.Fatal(err)
@@ -38,7 +40,7 @@ func (r *testRelay) rescope(tb testing.TB, name string, scope store.Scope) {
 func TestScopeIsHeldWhenATunnelIsClaimed(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	first := r.tcp.First
-	a := connect(t, r.scoped(t, "shop", store.Scope{
+	a := connect(t, r.scoped(t, "shop", scope.Scope{
 		Types: []string{"http", "tcp"}, Domains: []string{"shop", "shop-*"}, Ports: []string{strconv.Itoa(first) + "-" + strconv.Itoa(first+1)}, Tunnels: 3,
 	}), "i1")
 	for _, c := range []struct {
@@ -85,25 +87,25 @@ func TestNamesUnderAnothersAreAnothers(t *testing.T) {
 		b.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: name}, "")
 	}
 	// What the operator has listed for a client is the operator's word.
-	c := connect(t, r.scoped(t, "c", store.Scope{Domains: []string{"*.shop.relay.test"}}), "i3")
+	c := connect(t, r.scoped(t, "c", scope.Scope{Domains: []string{"*.shop.relay.test"}}), "i3")
 	c.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "login.shop.relay.test"}, "")
 	a.mustClaim("shop", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "") // its own, and stays so
 }
 
 func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", store.Scope{}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{}), "i1")
 	a.mustClaim("one", wire.Claim{Type: wire.TypeHTTP, Domain: "one"}, "")
 	a.mustClaim("two", wire.Claim{Type: wire.TypeHTTP, Domain: "two"}, "")
-	r.rescope(t, "shop", store.Scope{Domains: []string{"two"}})
+	r.rescope(t, "shop", scope.Scope{Domains: []string{"two"}})
 	if e := a.event(wire.EventClaimLost); e.Key != "one" || !strings.Contains(e.Reason, "one.relay.test") {
 		t.Errorf("got %+v", e)
 	}
-	eventually(t, "the name is free", func() bool { _, ok := r.store.Claims.Get(store.TargetDomain("one.relay.test")); return !ok })
-	if _, ok := r.store.Claims.Get(store.TargetDomain("two.relay.test")); !ok {
+	eventually(t, "the name is free", func() bool { _, ok := r.store.Claims.Get(claims.TargetDomain("one.relay.test")); return !ok })
+	if _, ok := r.store.Claims.Get(claims.TargetDomain("two.relay.test")); !ok {
 		t.Error("the other tunnel is gone too")
 	}
-	r.rescope(t, "shop", store.Scope{Types: []string{"tcp"}})
+	r.rescope(t, "shop", scope.Scope{Types: []string{"tcp"}})
 	if e := a.event(wire.EventClaimLost); e.Key != "two" {
 		t.Errorf("got %+v", e)
 	}
@@ -111,9 +113,9 @@ func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 
 func TestTimeOfAClientEnds(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	token := r.scoped(t, "shop", store.Scope{Expires: time.Now().Add(time.Hour)})
+	token := r.scoped(t, "shop", scope.Scope{Expires: time.Now().Add(time.Hour)})
 	a := connect(t, token, "i1")
-	r.rescope(t, "shop", store.Scope{Expires: time.Now().Add(-time.Minute)})
+	r.rescope(t, "shop", scope.Scope{Expires: time.Now().Add(-time.Minute)})
 	if e := a.event(wire.EventRevoked); !strings.Contains(e.Reason, "ended on") || e.RetryAfter != expiredRetry {
 		t.Errorf("got %+v", e)
 	}
@@ -128,7 +130,7 @@ func TestTimeOfAClientEnds(t *testing.T) {
 	}
 	var b *fakeAgent
 	for soon := time.Second; b == nil; soon *= 2 { // a slow machine needs longer to connect
-		r.rescope(t, "shop", store.Scope{Expires: time.Now().Add(soon)})
+		r.rescope(t, "shop", scope.Scope{Expires: time.Now().Add(soon)})
 		if b, err = dialAgent(t, token, "i1"); err != nil && soon > patience {
 			t.Fatal(err)
 		}
@@ -143,7 +145,7 @@ func TestTimeOfAClientEnds(t *testing.T) {
 // TestMonthlyQuota goes through all that can happen to a client over its quota.
 func TestMonthlyQuota(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
-	a := connect(t, r.scoped(t, "shop", store.Scope{Monthly: 100_000}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{Monthly: 100_000}), "i1")
 	g := a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Write(make([]byte, 60_000))
 	})))
@@ -170,7 +172,7 @@ func TestMonthlyQuota(t *testing.T) {
 	if status, _ := get(t, v, g.PublicURL); status != 200 {
 		t.Errorf("warned only, and yet status %d", status)
 	}
-	r.rescope(t, "shop", store.Scope{Monthly: 100_000, OverQuota: store.OverThrottle, Throttle: 50_000})
+	r.rescope(t, "shop", scope.Scope{Monthly: 100_000, OverQuota: scope.OverThrottle, Throttle: 50_000})
 	becomes("throttled")
 	eventually(t, "the endpoint is throttled", func() bool { return r.edge.Endpoints()[0].Meter.Bounded() })
 	start := time.Now()
@@ -178,13 +180,13 @@ func TestMonthlyQuota(t *testing.T) {
 	if took := time.Since(start); took < 700*time.Millisecond {
 		t.Errorf("60 kB at 50 kB/s took %v", took)
 	}
-	r.rescope(t, "shop", store.Scope{Monthly: 100_000, OverQuota: store.OverStop})
+	r.rescope(t, "shop", scope.Scope{Monthly: 100_000, OverQuota: scope.OverStop})
 	eventually(t, "visitors are refused", func() bool { status, _ := get(t, v, g.PublicURL); return status == 503 })
 	recorded(t, r.Relay, "over the quota", func(e wire.Access) bool { return e.Refused == "quota" })
 	if e, err := r.operator().Explain(console.Question{Target: "shop", Address: "127.0.0.1"}); err != nil || e.Allowed || e.Rule != "quota" {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
-	r.rescope(t, "shop", store.Scope{Monthly: 10_000_000, OverQuota: store.OverStop})
+	r.rescope(t, "shop", scope.Scope{Monthly: 10_000_000, OverQuota: scope.OverStop})
 	eventually(t, "visitors are let in again", func() bool { status, _ := get(t, v, g.PublicURL); return status == 200 })
 }
 
@@ -192,7 +194,7 @@ func TestMonthlyQuota(t *testing.T) {
 func TestStoppedClientLosesWhatIsOpen(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
 	_, address := echoSite(t, r)
-	r.rescope(t, "echo", store.Scope{Monthly: 50_000, OverQuota: store.OverStop})
+	r.rescope(t, "echo", scope.Scope{Monthly: 50_000, OverQuota: scope.OverStop})
 	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +247,7 @@ func TestOwnDomainsAreProvedByARecord(t *testing.T) {
 	cfg.AnyDomain = true
 	r := startRelayWith(t, Options{Config: cfg, lookupTXT: dns.lookup})
 	first, second := connect(t, r.client(t, "first"), "i1"), connect(t, r.client(t, "second"), "i2")
-	trusted := connect(t, r.scoped(t, "trusted", store.Scope{Domains: []string{"*.trusted.example"}, UnprovedDomains: true}), "i3")
+	trusted := connect(t, r.scoped(t, "trusted", scope.Scope{Domains: []string{"*.trusted.example"}, UnprovedDomains: true}), "i3")
 	record := func(client string) string {
 		c, err := r.operator().Client(client)
 		if err != nil || c.Proof == nil {

@@ -7,7 +7,7 @@ import (
 
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/outlets"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 )
 
 // once is an expectation of anything, at whose first question f is done: after what
@@ -55,7 +55,7 @@ func TestPasswordThatIsSetMeanwhileIsKept(t *testing.T) {
 		}
 	}
 	hash := func() string {
-		p, _ := r.store.Policies.Get(store.TargetDomain("shop.relay.test"))
+		p, _ := r.store.Policies.Get(claims.TargetDomain("shop.relay.test"))
 		var d struct {
 			Users []struct{ Hash string } `json:"basic_auth"`
 		}

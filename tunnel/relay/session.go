@@ -17,6 +17,7 @@ import (
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -275,7 +276,7 @@ func (r *Relay) leave(s *session) {
 
 // gone reports whether a claim's holder has been away so long that another may
 // have what it holds.
-func (r *Relay) gone(clientID string, h store.Holder) bool {
+func (r *Relay) gone(clientID string, h claims.Holder) bool {
 	key := roster.Agent{Client: clientID, Instance: h.Instance}
 	limit := awayTime
 	if h.Ephemeral {

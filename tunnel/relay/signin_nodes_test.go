@@ -13,7 +13,7 @@ import (
 
 	"adit/internal/freeport"
 	"adit/tunnel/relay/audit"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -35,7 +35,7 @@ func TestSignInOfSeveralNodes(t *testing.T) {
 	s.setPolicy(t, "shop", onlyTheFirst)
 	for _, r := range c.all {
 		eventually(t, "every node has the tunnel and its policy", func() bool {
-			return len(r.edge.Endpoints()) == 1 && r.policies.Get(store.TargetDomain("shop.relay.test")) != nil
+			return len(r.edge.Endpoints()) == 1 && r.policies.Get(claims.TargetDomain("shop.relay.test")) != nil
 		})
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"adit/internal/identitytest"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 )
 
 // loginPage opens a page and returns the form of the provider that it leads to.
@@ -104,7 +105,7 @@ func TestSignInCookiesGoToNoOrigin(t *testing.T) {
 	for _, policy := range []string{`{"max_body":1000}`, `{"basic_auth":[{"name":"robot","password":"secret"}],"shadow":true}`, `{"shadow":true,` + onlyTheFirst[1:], ""} {
 		if policy != "" {
 			s.setPolicy(t, "shop", policy)
-		} else if err := s.store.Policies.Delete(t.Context(), store.TargetDomain("shop.relay.test")); err != nil {
+		} else if err := s.store.Policies.Delete(t.Context(), claims.TargetDomain("shop.relay.test")); err != nil {
 			t.Fatal(err)
 		}
 		if resp, body := open(t, c, http.MethodGet, s.https+"/", ""); resp.StatusCode != 200 || !strings.Contains(body, `cookie="cart=1"`) {

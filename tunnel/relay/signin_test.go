@@ -23,7 +23,7 @@ import (
 	"adit/internal/identitytest"
 	"adit/internal/require"
 	"adit/tunnel/relay/config"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -390,7 +390,7 @@ func TestPolicyOfAnUnknownProvider(t *testing.T) {
 	}
 
 	without := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(whoSite))
-	if err := without.store.Policies.Set(t.Context(), store.TargetDomain("shop.relay.test"), []byte(`{"sign_in":{"provider":"company","anyone":true}}`)); err != nil {
+	if err := without.store.Policies.Set(t.Context(), claims.TargetDomain("shop.relay.test"), []byte(`{"sign_in":{"provider":"company","anyone":true}}`)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "nobody is let in without the provider", func() bool {

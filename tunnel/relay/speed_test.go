@@ -14,7 +14,7 @@ import (
 	"adit/internal/goodput"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/console"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -70,7 +70,7 @@ func (a *fakeAgent) trial(token wire.Token) error {
 func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	const bandwidth = 200_000
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
-	a := connect(t, r.scoped(t, "shop", store.Scope{Bandwidth: bandwidth}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{Bandwidth: bandwidth}), "i1")
 	usage := func() console.Usage {
 		c, err := r.operator().Client("shop")
 		if err != nil {
@@ -90,7 +90,7 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 		t.Errorf("counted are %+v", u)
 	}
 
-	r.rescope(t, "shop", store.Scope{Monthly: 50_000, OverQuota: store.OverStop})
+	r.rescope(t, "shop", scope.Scope{Monthly: 50_000, OverQuota: scope.OverStop})
 	// What the operator is shown is counted anew; the account is told a moment later.
 	eventually(t, "the client is stopped", func() bool {
 		return usage().State == "stopped" && r.accounts.Of(a.welcome.ClientID).Stopped()

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -27,7 +27,7 @@ func (r *testRelay) running(clientID string) []string {
 }
 
 // refitted has all sessions of some nodes hold to a scope once more, at once.
-func refitted(scope store.Scope, nodes ...*testRelay) {
+func refitted(scope scope.Scope, nodes ...*testRelay) {
 	var all sync.WaitGroup
 	for _, r := range nodes {
 		for _, s := range r.roster.All() {
@@ -42,7 +42,7 @@ func refitted(scope store.Scope, nodes ...*testRelay) {
 func TestLoweredLimitStopsNoMoreThanItMust(t *testing.T) {
 	const agents, each, limit = 6, 2, 5
 	r := startRelay(t, testConfig(t.TempDir()))
-	token := r.scoped(t, "shop", store.Scope{})
+	token := r.scoped(t, "shop", scope.Scope{})
 	client, _ := r.store.Clients.Get("shop")
 	var keys []string
 	for i := range agents {
@@ -53,7 +53,7 @@ func TestLoweredLimitStopsNoMoreThanItMust(t *testing.T) {
 			keys = append(keys, key)
 		}
 	}
-	scope := store.Scope{Tunnels: limit}
+	scope := scope.Scope{Tunnels: limit}
 	r.rescope(t, "shop", scope)
 	eventually(t, "the limit is held", func() bool { return len(r.running(client.ID)) <= limit })
 	refitted(scope, r)
@@ -80,7 +80,7 @@ func TestLoweredLimitIsTheSameOnAllNodes(t *testing.T) {
 	for _, r := range c.all {
 		eventually(t, "each node knows all", func() bool { return r.tunnelsOf(client.ID, nil, "") == 4 })
 	}
-	scope := store.Scope{Tunnels: 2}
+	scope := scope.Scope{Tunnels: 2}
 	c.all[0].rescope(t, "shop", scope)
 	for _, r := range c.all {
 		eventually(t, "the limit is held", func() bool { return r.tunnelsOf(client.ID, nil, "") <= 2 })

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // loses its tunnels all the same when its client may no longer have them.
 func TestUnreadAnswersKeepNoTunnel(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", store.Scope{OwnPolicies: true}), "i1")
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
 	var deny []string
 	for i := range 2500 {
@@ -43,7 +44,7 @@ func TestUnreadAnswersKeepNoTunnel(t *testing.T) {
 	}()
 	defer func() { st.Reset(); <-writing }()
 	changed := func() time.Time {
-		p, _ := r.store.Policies.Get(store.TargetDomain("shop.relay.test"))
+		p, _ := r.store.Policies.Get(claims.TargetDomain("shop.relay.test"))
 		return p.Changed
 	}
 	// Until nothing more is changed: the answers take no more room.
@@ -56,7 +57,7 @@ func TestUnreadAnswersKeepNoTunnel(t *testing.T) {
 			t.Fatal("policies are set on and on")
 		}
 	}
-	r.rescope(t, "shop", store.Scope{Types: []string{"tcp"}})
+	r.rescope(t, "shop", scope.Scope{Types: []string{"tcp"}})
 	if e := a.event(wire.EventClaimLost); e.Key != "k" || !strings.Contains(e.Reason, "http") {
 		t.Errorf("got %+v", e)
 	}

@@ -10,13 +10,13 @@ import (
 
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/policy"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 )
 
 // hookOf is the only webhook of the stored policy of shop.
 func hookOf(t *testing.T, r *testRelay) policy.Webhook {
 	t.Helper()
-	p, _ := r.store.Policies.Get(store.TargetDomain("shop.relay.test"))
+	p, _ := r.store.Policies.Get(claims.TargetDomain("shop.relay.test"))
 	d, err := policy.ReadStored(p.Document)
 	if err != nil || len(d.Webhooks) != 1 {
 		t.Fatalf("got %s, %v", p.Document, err)
@@ -101,7 +101,7 @@ func TestWebhookSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 // something that this one does not know.
 func TestUnreadablePolicyClosesItsTarget(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("origin"))
-	target := store.TargetDomain("shop.relay.test")
+	target := claims.TargetDomain("shop.relay.test")
 	for _, document := range []string{`[["webhooks","tomorrow"],{}]`, `"c2VhbGVk"`, `null`} {
 		if err := s.store.Policies.Set(t.Context(), target, []byte(`{}`)); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -136,7 +136,7 @@ func TestWildcardIsRefusedWhereItsNamesAreAnothers(t *testing.T) {
 		}
 	}
 	a.mustClaim("under", wire.Claim{Type: wire.TypeHTTP, Domain: "one.app.relay.test"}, "") // its own
-	scoped := connect(t, r.scoped(t, "c", store.Scope{Domains: []string{"*.mine.relay.test", "part-*"}}), "i3")
+	scoped := connect(t, r.scoped(t, "c", scope.Scope{Domains: []string{"*.mine.relay.test", "part-*"}}), "i3")
 	for name, allowed := range map[string]bool{"*.mine": true, "*.x.mine.relay.test": true, "*.part-1": false, "*.other": false} {
 		if err := claim(scoped, name); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/events"
 	"adit/tunnel/wire"
 )
 
@@ -95,11 +95,11 @@ func TestAccessEventsAreStoredAfterTheStoreWasAway(t *testing.T) {
 				log.Add(wire.Access{})
 			}
 		}
-		away.meanwhile = func() { add(4*store.MaxBatch + 1) }
+		away.meanwhile = func() { add(4*events.MaxBatch + 1) }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- log.Run(ctx) }()
-		add(store.MaxBatch)
+		add(events.MaxBatch)
 		time.Sleep(time.Minute)
 		if n := log.Waiting(); n != 0 || away.stored == 0 {
 			t.Errorf("got %d events waiting a minute after the store was back, and %d stored, want 0 waiting", n, away.stored)

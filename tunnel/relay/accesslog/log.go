@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"adit/internal/visible"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/events"
 	"adit/tunnel/wire"
 )
 
@@ -27,10 +27,10 @@ const (
 	maxBatch = 15 << 16
 )
 
-// Store is where a Log stores its batches and finds them again: *store.Events.
+// Store is where a Log stores its batches and finds them again: *events.Log.
 type Store interface {
 	Append(ctx context.Context, batch []wire.Access) error
-	Walk(ctx context.Context, s store.Scan, f func(*wire.Access) bool) (next store.Cursor, done bool, err error)
+	Walk(ctx context.Context, s events.Scan, f func(*wire.Access) bool) (next events.Cursor, done bool, err error)
 	Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error
 }
 
@@ -74,7 +74,7 @@ func (a *Log) Add(e wire.Access) {
 	switch {
 	case waiting == 1:
 		poke(a.begun)
-	case waiting >= store.MaxBatch:
+	case waiting >= events.MaxBatch:
 		poke(a.full)
 	}
 }
@@ -161,7 +161,7 @@ func batchOf(queue []wire.Access) int {
 	size := 0
 	for i := range queue {
 		size += queue[i].MaxJSON()
-		if i == store.MaxBatch || i > 0 && size > maxBatch {
+		if i == events.MaxBatch || i > 0 && size > maxBatch {
 			return i
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"adit/internal/netblock"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/events"
 	"adit/tunnel/wire"
 )
 
@@ -55,7 +55,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 type filter struct {
 	q      Question
 	within netip.Prefix
-	from   store.Cursor
+	from   events.Cursor
 }
 
 func filterOf(q Question) (filter, error) {
@@ -68,7 +68,7 @@ func filterOf(q Question) (filter, error) {
 		f.within = p
 	}
 	var ok bool
-	if f.from, ok = store.ParseCursor(q.Cursor); !ok {
+	if f.from, ok = events.ParseCursor(q.Cursor); !ok {
 		return f, &FieldError{"cursor", "the cursor is not one that an answer gave"}
 	}
 	f.q.Country = strings.ToUpper(q.Country)
@@ -135,7 +135,7 @@ func (a *Log) Search(ctx context.Context, q Question) (Page, error) {
 	}
 	a.Flush()
 	page := Page{Items: []wire.Access{}}
-	next, done, err := a.events.Walk(ctx, store.Scan{
+	next, done, err := a.events.Walk(ctx, events.Scan{
 		From: f.from, Since: q.Since, Until: q.Until, Batches: searchBatches, Stop: time.Now().Add(searchTime),
 	}, func(e *wire.Access) bool {
 		if f.match(e) {
@@ -163,7 +163,7 @@ func (a *Log) Export(ctx context.Context, q Question, give func(*wire.Access) er
 	a.Flush()
 	count := 0
 	var failed error
-	_, _, err = a.events.Walk(ctx, store.Scan{From: f.from, Since: q.Since, Until: q.Until}, func(e *wire.Access) bool {
+	_, _, err = a.events.Walk(ctx, events.Scan{From: f.from, Since: q.Since, Until: q.Until}, func(e *wire.Access) bool {
 		if ctx.Err() != nil {
 			failed = ctx.Err()
 			return false

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
 
@@ -108,7 +109,7 @@ func (v *Notes) Flush(ctx context.Context) {
 		err := v.store.Note(ctx, id, f.seen, f.errors)
 		if err != nil {
 			v.log.Warn("note where a client was seen", "client_id", id, "error", err)
-			away = store.IsAway(err)
+			away = bucket.IsAway(err)
 		}
 		v.stored(id, err == nil)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -20,15 +22,15 @@ type Registry struct {
 }
 
 // Add makes a client that may have what is in scope, all if that is its zero value,
-// and the token that is shown once. Its errors are *store.ScopeError,
-// store.ErrExists, store.ErrName, and the store's.
-func (r Registry) Add(ctx context.Context, name string, scope store.Scope) (store.Client, wire.Token, error) {
+// and the token that is shown once. Its errors are *scope.Error,
+// bucket.ErrExists, store.ErrName, and the store's.
+func (r Registry) Add(ctx context.Context, name string, scope scope.Scope) (store.Client, wire.Token, error) {
 	if err := scope.Check(); err != nil {
 		return store.Client{}, wire.Token{}, err
 	}
 	token := r.Mint()
 	c, err := r.Store.Clients.AddWith(ctx, name, token.Secret, token.Hint(), scope)
-	if errors.Is(err, store.ErrExists) {
+	if errors.Is(err, bucket.ErrExists) {
 		err = fmt.Errorf("there is a client %s already: %w", name, err)
 	}
 	return c, token, err

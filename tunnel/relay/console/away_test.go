@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 )
 
 func TestChangesAreRefusedWhileTooManyWaitForTheAuditLog(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFaultsOfTheStoreAreToldApart(t *testing.T) {
 		want   int
 		says   string
 	}{
-		{fmt.Errorf("store: %w", store.ErrConflict), "DELETE", 409, "conflict"},
+		{fmt.Errorf("store: %w", bucket.ErrConflict), "DELETE", 409, "conflict"},
 		{fmt.Errorf("store: %w", context.DeadlineExceeded), "DELETE", 503, "not known whether"},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), "GET", 503, "try again in a moment"},
 		{fmt.Errorf("another"), "GET", 500, "internal"},

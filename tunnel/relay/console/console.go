@@ -27,7 +27,7 @@ import (
 
 	"adit/internal/guess"
 	"adit/internal/webfiles"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Relay does what the operator asks. Errors that the operator is to read are *Error.
@@ -196,9 +196,9 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &e):
 	case errors.As(err, &tooLarge):
 		e = &Error{http.StatusRequestEntityTooLarge, "payload_too_large", "the body is larger than 1 MiB", ""}
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, bucket.ErrConflict):
 		e = errBusy
-	case store.IsAway(err):
+	case bucket.IsAway(err):
 		c.log.Warn("console: the store did not answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusServiceUnavailable, "unavailable", "the store did not answer in time; try again in a moment", ""}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -8,6 +8,7 @@ import (
 	"adit/tunnel/relay/accesslog"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
 
@@ -42,7 +43,7 @@ type Operator interface {
 }
 
 // Scope is what a client may have.
-type Scope = store.Scope
+type Scope = scope.Scope
 
 // Usage is what a client's visitors moved this month.
 type Usage struct {

@@ -8,7 +8,7 @@ import (
 
 	"adit/tunnel/relay/edge/origin/origintest"
 	"adit/tunnel/relay/edge/routing"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -26,7 +26,7 @@ func newBalancedSite(t *testing.T) *balancedSite {
 	t.Helper()
 	s := &balancedSite{
 		edge:  New(Config{}),
-		face:  routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
+		face:  routing.Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
 		first: new(origintest.Session),
 	}
 	s.first.Down.Store(true)

@@ -7,7 +7,7 @@ import (
 
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -18,7 +18,7 @@ func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
 	var mu sync.Mutex
 	var now *policy.Policy
 	var ask func() // once, with the answer in hand
-	face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"}
+	face := routing.Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"}
 	e := New(Config{Policy: func(string) *policy.Policy {
 		mu.Lock()
 		p, wait := now, ask

@@ -12,7 +12,7 @@ import (
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -31,7 +31,7 @@ func credentialsOf(ctx context.Context) *clientcert.Credentials {
 // browser with nothing to show, and the policy may be another by the next request.
 // Nil for all other names.
 func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	ep := e.table.Domain(clienthello.ServerName(hello.ServerName), store.SlotTLS)
+	ep := e.table.Domain(clienthello.ServerName(hello.ServerName), claims.SlotTLS)
 	if hello.ServerName == "" || ep == nil || ep.Type != wire.TypeHTTPS {
 		return nil, nil
 	}

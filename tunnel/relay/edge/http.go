@@ -21,7 +21,7 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/websocket"
 	"adit/tunnel/relay/policy"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -139,9 +139,9 @@ func windowOf(r *http.Request) (conn any, window int64) {
 // find returns the endpoint that serves a name on this listener.
 func (h *handler) find(name string) *routing.Endpoint {
 	if !h.secure {
-		return h.edge.table.Domain(name, store.SlotPlain)
+		return h.edge.table.Domain(name, claims.SlotPlain)
 	}
-	if ep := h.edge.table.Domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
+	if ep := h.edge.table.Domain(name, claims.SlotTLS); ep != nil && ep.Type == wire.TypeHTTPS {
 		return ep
 	}
 	return nil
@@ -150,7 +150,7 @@ func (h *handler) find(name string) *routing.Endpoint {
 // unknown answers a request for a name that no endpoint serves on this listener.
 func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target string) {
 	e := h.edge
-	ep := e.table.Domain(name, store.SlotTLS)
+	ep := e.table.Domain(name, claims.SlotTLS)
 	if h.secure && ep != nil { // its TLS is the origin's own, by another connection
 		e.refuseMisdirected(w, r)
 		return
@@ -165,7 +165,7 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 	}
 	e.unknown.Add(1)
 	switch { // its agent is connected
-	case h.secure && e.table.Domain(name, store.SlotPlain) != nil:
+	case h.secure && e.table.Domain(name, claims.SlotPlain) != nil:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "The name is served by a tunnel of type http: its address begins with http://."})
 		return
 	case ep != nil && ep.Type == wire.TypeTLS:

@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/shape"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -32,7 +32,7 @@ type leftSite struct {
 func newLeftSite(t *testing.T) *leftSite {
 	t.Helper()
 	s := &leftSite{
-		face:    routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
+		face:    routing.Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop.test"},
 		backend: &routing.Backend{Agent: &routing.Agent{Account: new(shape.Account)}},
 	}
 	s.edge = New(Config{Policy: func(string) *policy.Policy { return s.policy.Load() }})

@@ -20,7 +20,7 @@ import (
 	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -65,7 +65,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})
 		b := &routing.Backend{Key: "k", Agent: &routing.Agent{ClientID: "c", Instance: "i", Session: takesHeads{}}}
-		face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
+		face := routing.Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotPlain, Type: wire.TypeHTTP, Domain: "shop.test"}
 		if _, err := e.Attach(face, b); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,8 @@ import (
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/shape"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -30,7 +31,7 @@ type Edge interface {
 
 // Claims is what the store has of claims.
 type Claims interface {
-	Get(target string) (store.Claim, bool)
+	Get(target string) (claims.Claim, bool)
 }
 
 // Roster remembers since when agents are away: a *roster.Roster.
@@ -48,7 +49,7 @@ type Config struct {
 	// Draining reports whether a node ends.
 	Draining func(node string) bool
 	// Told takes what another node has written to the store.
-	Told func(store.Change)
+	Told func(table.Change)
 	// Changed is called when a node has come, ends or has gone.
 	Changed func()
 	Log     *slog.Logger
@@ -245,7 +246,7 @@ func (f *Agents) holds(t *tunnel) bool {
 	if !ok || c.ClientID != t.of.session.ClientID {
 		return false
 	}
-	return slices.ContainsFunc(c.Holders, func(h store.Holder) bool {
+	return slices.ContainsFunc(c.Holders, func(h claims.Holder) bool {
 		return h.Slot == t.face.Slot && h.Instance == t.of.session.Instance && h.Key == t.tunnel.Key && h.Type == t.face.Type && h.Mode == t.face.Mode
 	})
 }
@@ -269,7 +270,7 @@ func (f *Agents) NodeChanged(node string) {
 // Changed takes what another node has written to the store, which may reach this
 // one later, or not for a while.
 func (f *Agents) Changed(change []byte) {
-	var c store.Change
+	var c table.Change
 	if err := json.Unmarshal(change, &c); err != nil {
 		f.cfg.Log.Debug("another node told of a change that does not parse", "error", err)
 		return

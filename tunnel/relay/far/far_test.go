@@ -17,7 +17,8 @@ import (
 	"adit/tunnel/relay/nodes"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/shape"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -25,18 +26,18 @@ import (
 type place struct {
 	*Agents
 	mu       sync.Mutex
-	claims   map[string]store.Claim
+	claims   map[string]claims.Claim
 	busy     bool // ports are
 	draining map[string]bool
 	happened []string
 }
 
 func newPlace() *place {
-	p := &place{claims: make(map[string]store.Claim), draining: make(map[string]bool)}
+	p := &place{claims: make(map[string]claims.Claim), draining: make(map[string]bool)}
 	p.Agents = New(Config{
 		Edge: p, Claims: p, Roster: p, Account: func(string) *shape.Account { return nil },
 		Draining: func(node string) bool { return p.draining[node] }, Changed: func() { p.note("changed") },
-		Told: func(store.Change) { p.note("told") }, Log: slog.New(slog.DiscardHandler),
+		Told: func(table.Change) { p.note("told") }, Log: slog.New(slog.DiscardHandler),
 	})
 	return p
 }
@@ -77,7 +78,7 @@ func (p *place) Reorder(agents ...*routing.Agent) {
 	}
 }
 
-func (p *place) Get(target string) (store.Claim, bool) {
+func (p *place) Get(target string) (claims.Claim, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, ok := p.claims[target]
@@ -91,8 +92,8 @@ func (p *place) Left(a roster.Agent, _ time.Time) { p.note("left %s", a.Instance
 func (p *place) claim(client, instance string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.claims["t"] = store.Claim{ClientID: client, Holders: []store.Holder{{
-		Slot: store.SlotPlain, Instance: instance, Key: "k", Type: wire.TypeHTTP, Mode: wire.ModeStandard,
+	p.claims["t"] = claims.Claim{ClientID: client, Holders: []claims.Holder{{
+		Slot: claims.SlotPlain, Instance: instance, Key: "k", Type: wire.TypeHTTP, Mode: wire.ModeStandard,
 	}}}
 }
 
@@ -101,7 +102,7 @@ func session(node, instance string) *nodes.Session {
 }
 
 func shop(number uint32) nodes.Tunnel {
-	return nodes.Tunnel{Key: "k", Number: number, Target: "t", Slot: store.SlotPlain, Domain: "shop", Claim: wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard}}
+	return nodes.Tunnel{Key: "k", Number: number, Target: "t", Slot: claims.SlotPlain, Domain: "shop", Claim: wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard}}
 }
 
 func TestTunnelsAreServedAsClaimsSay(t *testing.T) {

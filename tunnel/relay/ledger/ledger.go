@@ -21,7 +21,8 @@ import (
 
 	"adit/internal/atomicfile"
 	"adit/tunnel/relay/audit"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/auditlog"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // Folder is in the data folder, and holds a file for each change under way and for
@@ -44,10 +45,10 @@ const (
 // ErrFull refuses a change: too many lines wait for the audit log.
 var ErrFull = errors.New("too many changes wait for the audit log")
 
-// Log is the audit log: *store.Audit.
+// Log is the audit log: *auditlog.Log.
 type Log interface {
 	Append(ctx context.Context, c audit.Change) (audit.Entry, error)
-	AppendLate(ctx context.Context, v store.Late) (audit.Entry, error)
+	AppendLate(ctx context.Context, v auditlog.Late) (audit.Entry, error)
 }
 
 // Config is what a Ledger is made of.
@@ -99,7 +100,7 @@ func (l *Ledger) Waiting() int {
 }
 
 // keep writes a line to the disk.
-func (l *Ledger) keep(v store.Late) (name string, err error) {
+func (l *Ledger) keep(v auditlog.Late) (name string, err error) {
 	l.mu.Lock()
 	l.next++
 	name = fmt.Sprintf("%s-%08d-%s.json", time.Now().UTC().Format("20060102T150405.000000000"), l.next, rand.Text()[:8])
@@ -107,7 +108,7 @@ func (l *Ledger) keep(v store.Late) (name string, err error) {
 	return name, l.write(name, v)
 }
 
-func (l *Ledger) write(name string, v store.Late) error {
+func (l *Ledger) write(name string, v auditlog.Late) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (l *Ledger) write(name string, v store.Late) error {
 }
 
 // read reads a line from the disk.
-func (l *Ledger) read(name string) (v store.Late, err error) {
+func (l *Ledger) read(name string) (v auditlog.Late, err error) {
 	text, err := os.ReadFile(filepath.Join(l.dir, name))
 	if err == nil {
 		err = json.Unmarshal(text, &v)
@@ -128,7 +129,7 @@ func (l *Ledger) read(name string) (v store.Late, err error) {
 }
 
 // add lets a line that was kept wait for the audit log, unless too many do.
-func (l *Ledger) add(v store.Late) error {
+func (l *Ledger) add(v auditlog.Late) error {
 	if n := l.Waiting(); n >= l.cfg.Most {
 		return fmt.Errorf("%d lines wait for the audit log already", n)
 	}
@@ -170,7 +171,7 @@ func (l *Ledger) Begin(ctx context.Context, what string) (end func(error), err e
 		l.cfg.Log.Warn("a change was refused, as too many wait for the audit log", "change", what, "waiting", n)
 		return nil, ErrFull
 	}
-	name, err := l.keep(store.Late{
+	name, err := l.keep(auditlog.Late{
 		At: time.Now(), Node: l.cfg.Node, Actor: audit.ActorOf(ctx), Action: actionUnfinished, Target: what,
 	})
 	if err != nil { // a full disk must not keep an operator from revoking a client
@@ -178,7 +179,7 @@ func (l *Ledger) Begin(ctx context.Context, what string) (end func(error), err e
 		return func(error) {}, nil
 	}
 	return func(err error) {
-		if store.IsAway(err) || errors.Is(err, context.Canceled) {
+		if bucket.IsAway(err) || errors.Is(err, context.Canceled) {
 			l.wait(name)
 		} else {
 			l.remove(name)
@@ -198,7 +199,7 @@ func (l *Ledger) Record(ctx context.Context, action, target string, detail any) 
 		l.cfg.Log.Error("a change is not in the audit log", "action", action, "target", target, "error", err)
 		return
 	}
-	late := store.Late{At: at, Node: c.Node, Actor: c.Actor, Action: action, Target: target, Detail: first.Detail}
+	late := auditlog.Late{At: at, Node: c.Node, Actor: c.Actor, Action: action, Target: target, Detail: first.Detail}
 	if l.Waiting() == 0 {
 		var e audit.Entry
 		if e, err = l.cfg.Audit.Append(ctx, c); err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/auditlog"
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -76,12 +77,12 @@ func TestLateLineRemembersWhatWasTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := server.StreamAway("adit_audit")
-	line := store.Late{At: time.Now(), Actor: audit.Actor{Kind: audit.KindUser, Name: "ann"}, Action: "client.set", Target: "made"}
+	line := auditlog.Late{At: time.Now(), Actor: audit.Actor{Kind: audit.KindUser, Name: "ann"}, Action: "client.set", Target: "made"}
 	if err := l.add(line); err != nil { // while others waited, so that it was not tried yet
 		t.Fatal(err)
 	}
 	run(t, l)
-	var kept store.Late
+	var kept auditlog.Late
 	eventually(t, "the try is noted", func() bool {
 		list := lines(t, l)
 		if len(list) != 1 {
@@ -107,7 +108,7 @@ func (nobody) Append(context.Context, audit.Change) (audit.Entry, error) {
 	return audit.Entry{}, errors.New("it is away")
 }
 
-func (nobody) AppendLate(context.Context, store.Late) (audit.Entry, error) {
+func (nobody) AppendLate(context.Context, auditlog.Late) (audit.Entry, error) {
 	return audit.Entry{}, errors.New("it is away")
 }
 
@@ -128,7 +129,7 @@ func TestChangesAreNotBegunWhileTooManyLinesWait(t *testing.T) {
 	}
 	l.Record(t.Context(), "login.refused", "third", nil)
 	l.Record(t.Context(), "login.refused", "fourth", nil)
-	if err := l.add(store.Late{Action: "login.refused"}); err == nil || l.Waiting() != 4 {
+	if err := l.add(auditlog.Late{Action: "login.refused"}); err == nil || l.Waiting() != 4 {
 		t.Errorf("one more line waits: %d", l.Waiting())
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"adit/internal/wildcard"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -32,7 +32,7 @@ func Valid(name string) bool {
 
 // Claims is what the store has of claims.
 type Claims interface {
-	Get(target string) (store.Claim, bool)
+	Get(target string) (claims.Claim, bool)
 }
 
 // Rules are the names of one relay.
@@ -47,7 +47,7 @@ type Rules struct {
 
 // Claimed reports whether a domain, or a wildcard, is a client's.
 func (r Rules) Claimed(domain string) bool {
-	_, ok := r.Claims.Get(store.TargetDomain(domain))
+	_, ok := r.Claims.Get(claims.TargetDomain(domain))
 	return ok
 }
 
@@ -55,7 +55,7 @@ func (r Rules) Claimed(domain string) bool {
 // client's by itself, whether that is connected or not, or the relay's own. So is
 // one that has a policy: whoever set it would not have it passed by.
 func (r Rules) Alone(domain string) bool {
-	return r.Claimed(domain) || r.Policed(store.TargetDomain(domain)) || r.own(domain)
+	return r.Claimed(domain) || r.Policed(claims.TargetDomain(domain)) || r.own(domain)
 }
 
 // own reports whether a name is one that the relay is reached by.
@@ -109,32 +109,32 @@ func (r Rules) Full(domain string) (string, error) {
 // wildcard as *.shop, tcp.PORT or udp.PORT, or a private tunnel as CLIENT/NAME.
 func (r Rules) Target(text string) (string, error) {
 	text = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(text), "."))
-	if network, port, ok := store.PortOf(text); ok {
+	if network, port, ok := claims.PortOf(text); ok {
 		if port < 1 || port > 65535 {
 			return "", errors.New("the port must be 1 to 65535")
 		}
-		return store.TargetPort(network, port), nil
+		return claims.TargetPort(network, port), nil
 	}
 	if strings.Contains(text, "/") {
 		client, name, err := wire.ParsePrivate(text)
 		if err != nil {
 			return "", fmt.Errorf("%q is not a private tunnel, which is CLIENT/NAME", text)
 		}
-		return store.TargetPrivate(client, name), nil
+		return claims.TargetPrivate(client, name), nil
 	}
 	text, base := r.spelledOut(text)
 	if !Valid(base) {
 		return "", fmt.Errorf("%q is neither a domain nor tcp.PORT, udp.PORT or CLIENT/NAME", text)
 	}
-	return store.TargetDomain(text), nil
+	return claims.TargetDomain(text), nil
 }
 
 // Shown is a target as the operator writes it: what Target reads.
 func Shown(target string) string {
-	if name := store.DomainOf(target); name != "" {
+	if name := claims.DomainOf(target); name != "" {
 		return name
 	}
-	if client, name, ok := store.PrivateOf(target); ok {
+	if client, name, ok := claims.PrivateOf(target); ok {
 		return client + "/" + name
 	}
 	return target

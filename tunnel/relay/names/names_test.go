@@ -5,26 +5,26 @@ import (
 	"strings"
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
 // held are the targets that clients have.
 type held map[string]bool
 
-func (h held) Get(target string) (store.Claim, bool) { return store.Claim{}, h[target] }
+func (h held) Get(target string) (claims.Claim, bool) { return claims.Claim{}, h[target] }
 
 func rulesOf(claimed, policed []string) Rules {
-	claims, policies := held{}, held{}
+	taken, policies := held{}, held{}
 	for _, name := range claimed {
-		claims[store.TargetDomain(name)] = true
+		taken[claims.TargetDomain(name)] = true
 	}
 	for _, name := range policed {
-		policies[store.TargetDomain(name)] = true
+		policies[claims.TargetDomain(name)] = true
 	}
 	return Rules{
 		Domain: "relay.test", Own: []string{"relay.test", "gate.relay.test", "sign-in.relay.test"}, SignIn: "sign-in.relay.test",
-		Claims: claims, Policed: func(target string) bool { return policies[target] },
+		Claims: taken, Policed: func(target string) bool { return policies[target] },
 	}
 }
 

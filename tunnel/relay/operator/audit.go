@@ -13,6 +13,8 @@ import (
 	"adit/tunnel/relay/outlets"
 	"adit/tunnel/relay/sink"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 	"adit/tunnel/wire"
 )
 
@@ -89,7 +91,7 @@ const maxSinks = 20
 func (o *Operator) Sink(name string) (console.Sink, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
-		return console.Sink{}, sinkError(name, store.ErrNotFound)
+		return console.Sink{}, sinkError(name, bucket.ErrNotFound)
 	}
 	return o.shownSink(stored), nil
 }
@@ -97,7 +99,7 @@ func (o *Operator) Sink(name string) (console.Sink, error) {
 func sinkTag(v store.StoredSink) string { return timeTag(v.Changed) }
 
 // expectSink is what a change that expects a sink has against another one.
-func expectSink(name string, e console.Expected) store.Against[store.StoredSink] {
+func expectSink(name string, e console.Expected) table.Against[store.StoredSink] {
 	return expecting(e, sinkTag, "the sink %s has changed since it was read, so nothing was changed; read it again", name)
 }
 
@@ -149,7 +151,7 @@ func (o *Operator) DeleteSink(ctx context.Context, name string, e console.Expect
 }
 
 func sinkError(name string, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, bucket.ErrNotFound) {
 		return bad(http.StatusNotFound, "not_found", "", "there is no sink named %s", name)
 	}
 	return err
@@ -159,7 +161,7 @@ func sinkError(name string, err error) error {
 func (o *Operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
-		return console.SinkTest{}, sinkError(name, store.ErrNotFound)
+		return console.SinkTest{}, sinkError(name, bucket.ErrNotFound)
 	}
 	c, err := outlets.Parse(stored)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/proof"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 )
 
 // ClaimList is the names and ports that clients have, running or not.
@@ -37,20 +38,20 @@ func (o *Operator) ReleaseClaim(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	var had store.Claim
-	err = o.cfg.Store.Claims.ReleaseUnless(ctx, target, func(c store.Claim, exists bool) error {
+	var had claims.Claim
+	err = o.cfg.Store.Claims.ReleaseUnless(ctx, target, func(c claims.Claim, exists bool) error {
 		had = c
 		if exists && slices.ContainsFunc(o.cfg.Edge.Endpoints(), func(ep *routing.Endpoint) bool { return ep.Target == target }) {
 			return bad(http.StatusConflict, "conflict", "", "%s is in use now; stop its tunnel first, or revoke its client", names.Shown(target))
 		}
 		return nil
 	})
-	name, all := wildcard.Base(store.DomainOf(target))
+	name, all := wildcard.Base(claims.DomainOf(target))
 	proven, proved := o.cfg.Store.Proofs.Get(name)
-	if errors.Is(err, store.ErrNotFound) && proved && !all {
+	if errors.Is(err, bucket.ErrNotFound) && proved && !all {
 		had.ClientID, err = proven.ClientID, nil
 	}
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, bucket.ErrNotFound) {
 		return bad(http.StatusNotFound, "not_found", "", "no client has %s", names.Shown(target))
 	}
 	if err != nil {

@@ -14,21 +14,23 @@ import (
 	"adit/tunnel/relay/proof"
 	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 )
 
 // clientError gives the store's errors about clients to the operator.
 func clientError(name string, err error) error {
-	var scope *store.ScopeError
+	var scope *scope.Error
 	switch {
 	case errors.As(err, &scope):
 		return bad(http.StatusBadRequest, "invalid_parameter", scope.Field, "%s", scope.Error())
-	case errors.Is(err, store.ErrExists):
+	case errors.Is(err, bucket.ErrExists):
 		return bad(http.StatusBadRequest, "invalid_parameter", "name", "there is a client named %s already; rotate its token, or revoke it first", name)
 	case errors.Is(err, store.ErrName):
 		return bad(http.StatusBadRequest, "invalid_parameter", "name", "%v", store.ErrName)
 	case errors.Is(err, store.ErrRevoked):
 		return bad(http.StatusBadRequest, "invalid_parameter", "name", "the client %s is revoked; add it anew", name)
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, bucket.ErrNotFound):
 		return bad(http.StatusNotFound, "not_found", "", "there is no client named %s", name)
 	}
 	return err
@@ -86,7 +88,7 @@ func (o *Operator) lastSeen(clientID string, newest *store.Seen) *store.Seen {
 func (o *Operator) Client(name string) (console.Client, error) {
 	c, ok := o.cfg.Store.Clients.Get(name)
 	if !ok {
-		return console.Client{}, clientError(name, store.ErrNotFound)
+		return console.Client{}, clientError(name, bucket.ErrNotFound)
 	}
 	v := o.shownClient(c, o.cfg.Relay.Connected()[c.ID])
 	v.Proof = &console.Record{Name: proof.Label + ".DOMAIN", Value: o.cfg.Proofs.Value(c.ID)}

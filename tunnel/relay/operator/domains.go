@@ -9,7 +9,7 @@ import (
 	"adit/internal/natural"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/proof"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 )
 
 // certificatesFor is how long the certificates of all domains may take to read.
@@ -26,7 +26,7 @@ func (o *Operator) DomainList(ctx context.Context) []console.Domain {
 	}
 	found := map[string]*console.Domain{}
 	for _, c := range o.cfg.Store.Claims.List() {
-		if name := store.DomainOf(c.Target); name != "" {
+		if name := claims.DomainOf(c.Target); name != "" {
 			found[name] = &console.Domain{Domain: name, ClientID: c.ClientID}
 		}
 	}

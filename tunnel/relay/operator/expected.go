@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/console"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/table"
 )
 
 // timeTag tells what changed at a time from what was there before.
@@ -14,7 +14,7 @@ func timeTag(changed time.Time) string { return strconv.FormatInt(changed.UnixNa
 
 // expecting is what a change that expects something has against anything else, in
 // the words of the message. Nil expects nothing.
-func expecting[T any](e console.Expected, tagOf func(T) string, message string, args ...any) store.Against[T] {
+func expecting[T any](e console.Expected, tagOf func(T) string, message string, args ...any) table.Against[T] {
 	if e == nil {
 		return nil
 	}

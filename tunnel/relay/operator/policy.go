@@ -16,6 +16,8 @@ import (
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/quota"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -82,7 +84,7 @@ func policyError(target string, err error) error {
 		return bad(http.StatusConflict, "conflict", "", "%s", led)
 	case errors.As(err, &changed):
 		return bad(http.StatusPreconditionFailed, "precondition_failed", "", "%s", changed)
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, bucket.ErrNotFound):
 		return noPolicy(target)
 	}
 	return err
@@ -115,8 +117,8 @@ func (o *Operator) Explain(q console.Question) (console.Explanation, error) {
 	if err != nil {
 		return console.Explanation{}, err
 	}
-	if all := o.cfg.Names.Leader(store.DomainOf(target)); all != "" {
-		target = store.TargetDomain(all)
+	if all := o.cfg.Names.Leader(claims.DomainOf(target)); all != "" {
+		target = claims.TargetDomain(all)
 	}
 	addr, err := netip.ParseAddr(strings.TrimSpace(q.Address))
 	if err != nil {
@@ -147,7 +149,7 @@ func (o *Operator) Explain(q console.Question) (console.Explanation, error) {
 		e.Detail = "no policy is set: every visitor is let in"
 		return e, nil
 	}
-	isHTTP := store.DomainOf(target) != "" && q.Type != wire.TypeTLS
+	isHTTP := claims.DomainOf(target) != "" && q.Type != wire.TypeTLS
 	d, steps := p.Explain(policy.Request{
 		Addr: addr, HTTP: isHTTP, BodySize: -1, User: q.User, Password: q.Password, HasUser: q.User != "",
 		Identity: identityOf(q, p.SignIn(), now), Certificate: presentedBy(q.Type, presented), Target: pathOf(q.Path), Signed: q.Signed,

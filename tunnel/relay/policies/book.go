@@ -11,6 +11,8 @@ import (
 	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/table"
 )
 
 // Book has people read policies, and set them. The store tells the table of what
@@ -34,7 +36,7 @@ type Change struct {
 	// there is no policy. If nil, whatever is there may be.
 	Expected func(tag string) bool
 	// Against is what else there is against the change; nil: nothing.
-	Against store.Against[store.StoredPolicy]
+	Against table.Against[store.StoredPolicy]
 }
 
 // ChangedError is of a change that expected another policy than there is.
@@ -83,7 +85,7 @@ func Read(p store.StoredPolicy) (policy.Document, error) {
 // errors are *policy.FieldError, *UnknownProviderError, *LedError, *ChangedError,
 // those of c.Against, and the store's.
 func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
-	if all := b.Names.Leader(store.DomainOf(c.Target)); all != "" {
+	if all := b.Names.Leader(claims.DomainOf(c.Target)); all != "" {
 		return &LedError{c.Target, all}
 	}
 	document, silent, err := b.withSecrets(c.Target, document)
@@ -135,7 +137,7 @@ func (b *Book) withSecrets(target string, document []byte) ([]byte, silence, err
 	return document, silent, err
 }
 
-// Delete deletes a policy. Its errors are store.ErrNotFound, *ChangedError, those of
+// Delete deletes a policy. Its errors are bucket.ErrNotFound, *ChangedError, those of
 // c.Against, and the store's.
 func (b *Book) Delete(ctx context.Context, c Change) error {
 	if err := b.Stored.DeleteUnless(ctx, c.Target, c.against); err != nil {

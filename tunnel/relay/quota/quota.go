@@ -11,6 +11,8 @@ import (
 
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
 )
 
 // near is the part of a month's bytes from which on its end is near.
@@ -104,7 +106,7 @@ func (a *Accounts) Settle(ctx context.Context) {
 	for _, id := range ids {
 		if err := a.count(ctx, id); err != nil {
 			a.cfg.Log.Warn("count a client's traffic", "client_id", id, "error", err)
-			if store.IsAway(err) {
+			if bucket.IsAway(err) {
 				return
 			}
 		}
@@ -160,15 +162,15 @@ func (a *Accounts) Usage(id, month string) store.Usage {
 }
 
 // State is what a quota makes of a month's bytes.
-func State(s store.Scope, total int64) string {
+func State(s scope.Scope, total int64) string {
 	switch {
 	case s.Monthly == 0 || float64(total) < near*float64(s.Monthly):
 		return OK
 	case total < s.Monthly:
 		return Near
-	case s.OverQuota == store.OverThrottle:
+	case s.OverQuota == scope.OverThrottle:
 		return Throttled
-	case s.OverQuota == store.OverStop:
+	case s.OverQuota == scope.OverStop:
 		return Stopped
 	}
 	return Over
@@ -196,7 +198,7 @@ func (a *Accounts) Apply(id string) {
 	if state == Throttled {
 		slow := client.Scope.Throttle
 		if slow == 0 {
-			slow = store.DefaultThrottle
+			slow = scope.DefaultThrottle
 		}
 		if rate == 0 || slow < rate {
 			rate = slow

@@ -7,21 +7,22 @@ import (
 
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/scope"
 )
 
 func TestStateOfAMonth(t *testing.T) {
 	for name, c := range map[string]struct {
-		scope store.Scope
+		scope scope.Scope
 		total int64
 		want  string
 	}{
-		"no quota":      {store.Scope{}, 1 << 60, OK},
-		"some":          {store.Scope{Monthly: 100}, 79, OK},
-		"near":          {store.Scope{Monthly: 100}, 80, Near},
-		"all but one":   {store.Scope{Monthly: 100}, 99, Near},
-		"over":          {store.Scope{Monthly: 100}, 100, Over},
-		"over, slowed":  {store.Scope{Monthly: 100, OverQuota: store.OverThrottle}, 100, Throttled},
-		"over, stopped": {store.Scope{Monthly: 100, OverQuota: store.OverStop}, 100, Stopped},
+		"no quota":      {scope.Scope{}, 1 << 60, OK},
+		"some":          {scope.Scope{Monthly: 100}, 79, OK},
+		"near":          {scope.Scope{Monthly: 100}, 80, Near},
+		"all but one":   {scope.Scope{Monthly: 100}, 99, Near},
+		"over":          {scope.Scope{Monthly: 100}, 100, Over},
+		"over, slowed":  {scope.Scope{Monthly: 100, OverQuota: scope.OverThrottle}, 100, Throttled},
+		"over, stopped": {scope.Scope{Monthly: 100, OverQuota: scope.OverStop}, 100, Stopped},
 	} {
 		if got := State(c.scope, c.total); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
@@ -32,7 +33,7 @@ func TestStateOfAMonth(t *testing.T) {
 // month is what clients moved, in one month; a write may have no answer.
 type month struct {
 	usage   map[string]store.Usage
-	scopes  map[string]store.Scope
+	scopes  map[string]scope.Scope
 	away    bool
 	asked   []string // whose bytes were to be added
 	bounded map[*shape.Account]int
@@ -41,7 +42,7 @@ type month struct {
 
 func newMonth() *month {
 	return &month{
-		usage: map[string]store.Usage{}, scopes: map[string]store.Scope{}, bounded: map[*shape.Account]int{}, stopped: map[*shape.Account]bool{},
+		usage: map[string]store.Usage{}, scopes: map[string]scope.Scope{}, bounded: map[*shape.Account]int{}, stopped: map[*shape.Account]bool{},
 	}
 }
 
@@ -71,8 +72,8 @@ func (m *month) Stop(a *shape.Account, stop bool) { m.stopped[a] = stop }
 
 func TestClientsAreHeldToWhatTheyMayMove(t *testing.T) {
 	m := newMonth()
-	m.scopes["stops"] = store.Scope{Monthly: 100, OverQuota: store.OverStop}
-	m.scopes["slows"] = store.Scope{Monthly: 100, OverQuota: store.OverThrottle, Bandwidth: 5000, Throttle: 50}
+	m.scopes["stops"] = scope.Scope{Monthly: 100, OverQuota: scope.OverStop}
+	m.scopes["slows"] = scope.Scope{Monthly: 100, OverQuota: scope.OverThrottle, Bandwidth: 5000, Throttle: 50}
 	a := m.accounts()
 	stops, slows := a.Of("stops"), a.Of("slows")
 	if a.Of("stops") != stops || !a.Has("stops") || a.Has("nobody") {
@@ -86,7 +87,7 @@ func TestClientsAreHeldToWhatTheyMayMove(t *testing.T) {
 	if !m.stopped[stops] || slows.In.Rate() != 50 || m.bounded[slows] != 2 {
 		t.Errorf("over the quota: stopped %v, rate %v, bound %d times", m.stopped[stops], slows.In.Rate(), m.bounded[slows])
 	}
-	m.scopes["stops"] = store.Scope{Monthly: 1000, OverQuota: store.OverStop}
+	m.scopes["stops"] = scope.Scope{Monthly: 1000, OverQuota: scope.OverStop}
 	if a.Apply("stops"); m.stopped[stops] {
 		t.Error("the client is held to a quota that it has no more")
 	}

@@ -2,8 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +10,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"adit/tunnel/relay/audit"
-	"adit/tunnel/wire"
 )
 
 // external runs a NATS server with JetStream for a test, and returns its URL.
@@ -30,38 +27,6 @@ func external(tb testing.TB) string {
 		tb.Fatal("the server did not start")
 	}
 	return ns.ClientURL()
-}
-
-// TestWritersOnManyNodesMakeOneChain has three nodes write at once.
-func TestWritersOnManyNodesMakeOneChain(t *testing.T) {
-	url := external(t)
-	const nodes, each = 3, 20
-	var writing sync.WaitGroup
-	var stores []*Store
-	for range nodes {
-		stores = append(stores, openAt(t, Config{URLs: []string{url}}))
-	}
-	for i, s := range stores {
-		for w := range 2 {
-			writing.Go(func() {
-				for k := range each / 2 {
-					_, err := s.Audit.Append(t.Context(), audit.Change{
-						Node: fmt.Sprint("n", i), Actor: audit.Actor{Kind: audit.KindUser, Name: fmt.Sprint(w)}, Action: "test", Target: fmt.Sprint(k),
-					})
-					if err != nil {
-						t.Errorf("node %d: %v", i, err)
-					}
-				}
-			})
-		}
-	}
-	writing.Wait()
-	for i, s := range stores {
-		r, err := s.Audit.Verify(t.Context(), "")
-		if err != nil || !r.OK || r.Entries != nodes*each {
-			t.Errorf("node %d sees %+v, %v; want %d entries", i, r, err, nodes*each)
-		}
-	}
 }
 
 func TestAuditLogSurvivesBackupAndRestart(t *testing.T) {
@@ -133,10 +98,14 @@ func TestAuditLogSurvivesBackupAndRestart(t *testing.T) {
 	if err := r.Audit.Newest(ctx, 4, func(e audit.Entry) bool { seen = append(seen, e.Action); return true }); err != nil || strings.Join(seen, " ") != "three two one" {
 		t.Errorf("newest first: %v, %v", seen, err)
 	}
-	if err := r.Audit.stream.have.DeleteMsg(ctx, 2); err == nil {
+	stream, err := r.engine.JetStream().Stream(ctx, "adit_audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(ctx, 2); err == nil {
 		t.Error("an entry can be deleted")
 	}
-	if err := r.Audit.stream.have.Purge(ctx); err == nil {
+	if err := stream.Purge(ctx); err == nil {
 		t.Error("the log can be emptied")
 	}
 }
@@ -189,7 +158,7 @@ func TestClockSetToAnotherMonthLosesNoMonth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v, _, _ := s.Usages.table.get("c1"); len(v.Others) != maxMonths {
+	if v, _, _ := s.Usages.table.Get("c1"); len(v.Others) != maxMonths {
 		t.Errorf("%d other months are kept: %+v", len(v.Others), v)
 	}
 }
@@ -212,106 +181,5 @@ func TestSeenInTheFutureIsNotNewer(t *testing.T) {
 		if got := note(now.Add(step.at), step.address); got != step.want {
 			t.Errorf("%s: known is %s, want %s", step.address, got, step.want)
 		}
-	}
-}
-
-// TestWholeLogIsSearchedInTurns writes more events than one turn reads.
-func TestWholeLogIsSearchedInTurns(t *testing.T) {
-	s, ctx := open(t, t.TempDir()), t.Context()
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	const batches, size = 40, 50
-	for b := range batches {
-		var batch []wire.Access
-		for i := range size {
-			n := b*size + i
-			batch = append(batch, wire.Access{Time: start.Add(time.Duration(n) * time.Second), Path: fmt.Sprint("/", n), Status: 200 + n%2})
-		}
-		if err := s.Events.Append(ctx, batch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// In turns of three batches and pages of 7, every event once, newest first.
-	next, want, turns := Cursor{}, batches*size-1, 0
-	for done := false; !done; turns++ {
-		taken := 0
-		var err error
-		cursor, ok := ParseCursor(next.String())
-		if !ok {
-			t.Fatalf("the cursor %s does not come back", next)
-		}
-		next, done, err = s.Events.Walk(ctx, Scan{From: cursor, Batches: 3}, func(a *wire.Access) bool {
-			if a.Path != fmt.Sprint("/", want) {
-				t.Fatalf("got %s, want /%d", a.Path, want)
-			}
-			want--
-			taken++
-			return taken < 7
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want != -1 {
-		t.Errorf("%d events were not seen", want+1)
-	}
-	count := 0
-	since, until := start.Add(100*time.Second), start.Add(199*time.Second)
-	if _, done, err := s.Events.Walk(ctx, Scan{Since: since, Until: until}, func(*wire.Access) bool { count++; return true }); err != nil || !done || count != 100 {
-		t.Errorf("in a span: %d events, done %v, %v; want 100", count, done, err)
-	}
-	if _, done, err := s.Events.Walk(ctx, Scan{Since: time.Now().Add(time.Hour), Batches: 1}, func(*wire.Access) bool { return true }); err != nil || !done {
-		t.Errorf("since a time to come: done %v, %v", done, err)
-	}
-}
-
-func FuzzParseCursor(f *testing.F) {
-	f.Add("12-3")
-	f.Add("")
-	f.Fuzz(func(t *testing.T, text string) {
-		c, ok := ParseCursor(text)
-		if again, same := ParseCursor(c.String()); ok && (!same || again != c) {
-			t.Errorf("%q: %+v came back as %+v", text, c, again)
-		}
-	})
-}
-
-func TestEventsOfAllNodesAreFollowed(t *testing.T) {
-	url := external(t)
-	a, b := openAt(t, Config{URLs: []string{url}}), openAt(t, Config{URLs: []string{url}})
-	begun, got, done := make(chan struct{}), make(chan string, 10), make(chan error, 1)
-	stop := errors.New("enough")
-	go func() {
-		first := true
-		done <- a.Events.Follow(t.Context(), func(batch []wire.Access, _ int) error {
-			if first {
-				first = false
-				close(begun)
-				return nil
-			}
-			for _, e := range batch {
-				got <- e.Path
-			}
-			if batch[0].Path == "/b" {
-				return stop
-			}
-			return nil
-		})
-	}()
-	select {
-	case <-begun:
-	case err := <-done:
-		t.Fatal(err)
-	}
-	if err := a.Events.Append(t.Context(), []wire.Access{{Path: "/a"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Events.Append(t.Context(), []wire.Access{{Path: "/b"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
-	if one, two := <-got, <-got; one != "/a" || two != "/b" {
-		t.Errorf("got %s and %s", one, two)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"adit/tunnel/relay/audit"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 )
 
 // BackupFormat and BackupVersion say which shape a Backup has.
@@ -33,7 +33,7 @@ type Backup struct {
 	AdminToken string            `json:"admin_token,omitempty"`
 	Settings   map[string][]byte `json:"settings"`
 	Clients    []Client          `json:"clients"`
-	Claims     []Claim           `json:"claims"`
+	Claims     []claims.Claim    `json:"claims"`
 	Policies   []StoredPolicy    `json:"policies"`
 	// Since version 2.
 	Usages []Usage       `json:"usages,omitempty"`
@@ -76,8 +76,8 @@ func (b *Backup) Validate() error {
 		}
 	}
 	for _, c := range b.Claims {
-		_, _, port := PortOf(c.Target)
-		if _, _, private := PrivateOf(c.Target); !port && !private && DomainOf(c.Target) == "" {
+		_, _, port := claims.PortOf(c.Target)
+		if _, _, private := claims.PrivateOf(c.Target); !port && !private && claims.DomainOf(c.Target) == "" {
 			return fmt.Errorf("its claim of %q cannot be one", c.Target)
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Operators = s.Operators.lasting()
-	b.Usages, b.Proofs, b.Sinks, b.Ended = s.Usages.table.list(), s.Proofs.List(), s.Sinks.List(), s.Ended.List()
+	b.Usages, b.Proofs, b.Sinks, b.Ended = s.Usages.table.List(), s.Proofs.List(), s.Sinks.List(), s.Ended.List()
 	for _, v := range b.Sinks {
 		if v.Fault != nil {
 			return Backup{}, fmt.Errorf("read sink %s: %w", v.Name, v.Fault)
@@ -128,7 +128,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	sum := sha256.Sum256(text)
 	mark := []byte(hex.EncodeToString(sum[:]))
 	switch before, err := s.Settings.Get(ctx, settingRestoring); {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, bucket.ErrNotFound):
 		if err := s.empty(ctx); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	if err := s.fill(ctx, b); err != nil {
 		return fmt.Errorf("%w: %w", ErrPartial, err)
 	}
-	if err := purge(ctx, s.Settings.kv, settingRestoring); err != nil {
+	if err := bucket.Purge(ctx, s.Settings.kv, settingRestoring); err != nil {
 		return fmt.Errorf("%w: %w", ErrPartial, err)
 	}
 	return nil
@@ -160,7 +160,7 @@ func (s *Store) empty(ctx context.Context) error {
 		return err
 	}
 	have := int(last) + len(settings) + len(s.Clients.List()) + len(s.Claims.List()) + len(s.Policies.List()) +
-		len(s.Operators.lasting()) + len(s.Usages.table.list()) + len(s.Proofs.List()) + len(s.Sinks.List()) + len(s.Ended.List())
+		len(s.Operators.lasting()) + len(s.Usages.table.List()) + len(s.Proofs.List()) + len(s.Sinks.List()) + len(s.Ended.List())
 	if have > 0 {
 		return ErrNotEmpty
 	}
@@ -170,46 +170,46 @@ func (s *Store) empty(ctx context.Context) error {
 // fill writes what a backup has, in place of what a try before has written of it.
 func (s *Store) fill(ctx context.Context, b Backup) error {
 	for _, v := range b.Clients {
-		if err := s.Clients.table.put(ctx, v.Name, v); err != nil {
+		if err := s.Clients.table.Put(ctx, v.Name, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Claims {
-		if err := s.Claims.table.put(ctx, v.Target, v); err != nil {
+		if err := s.Claims.Put(ctx, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Policies {
-		if err := s.Policies.table.put(ctx, v.Target, s.Policies.close(v)); err != nil {
+		if err := s.Policies.table.Put(ctx, v.Target, s.Policies.close(v)); err != nil {
 			return err
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.Operators)) {
-		if err := s.Operators.table.put(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
+		if err := s.Operators.table.Put(ctx, key, s.Operators.close(key, b.Operators[key])); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Usages {
-		if err := s.Usages.table.put(ctx, v.ClientID, v); err != nil {
+		if err := s.Usages.table.Put(ctx, v.ClientID, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Proofs {
-		if err := s.Proofs.table.put(ctx, v.Domain, v); err != nil {
+		if err := s.Proofs.table.Put(ctx, v.Domain, v); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Sinks {
-		if err := s.Sinks.table.put(ctx, v.Name, s.Sinks.close(v)); err != nil {
+		if err := s.Sinks.table.Put(ctx, v.Name, s.Sinks.close(v)); err != nil {
 			return err
 		}
 	}
 	for _, v := range b.Ended {
-		if err := s.Ended.table.put(ctx, endedKey(v.User), v); err != nil {
+		if err := s.Ended.table.Put(ctx, endedKey(v.User), v); err != nil {
 			return err
 		}
 	}
-	if err := s.Audit.restore(ctx, b.Audit); err != nil {
+	if err := s.Audit.Restore(ctx, b.Audit); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Settings)) {
@@ -226,37 +226,4 @@ func (s *Store) fill(ctx context.Context, b Backup) error {
 		}
 	}
 	return nil
-}
-
-// refuseParted returns an error if a restore has begun and not ended.
-func (s *Settings) refuseParted(ctx context.Context) error {
-	switch _, err := s.Get(ctx, settingRestoring); {
-	case errors.Is(err, ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	return errors.New("a backup was being restored into this store, and not all of it is there; " +
-		"run adit relay restore again with the same file, and an empty data folder, before the relay starts")
-}
-
-// unkept reports whether a setting is the store's own, and in no backup.
-func unkept(name string) bool { return name == settingSchema || name == settingRestoring }
-
-// all returns every setting that a backup has.
-func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
-	names, err := listKeys(ctx, s.kv, jetstream.AllKeys)
-	if err != nil {
-		return nil, fmt.Errorf("read settings: %w", err)
-	}
-	all := map[string][]byte{}
-	for _, name := range names {
-		if unkept(name) {
-			continue
-		}
-		if all[name], err = s.Get(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }

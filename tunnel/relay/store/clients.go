@@ -14,16 +14,19 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/scope"
+	"adit/tunnel/relay/store/table"
 )
 
 // Client is one customer of the relay: who may connect, by which secrets.
 type Client struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name"`
-	Created time.Time `json:"created"`
-	Revoked time.Time `json:"revoked,omitzero"`
-	Secrets []Secret  `json:"secrets,omitempty"` // newest first
-	Scope   Scope     `json:"scope,omitzero"`
+	ID      string      `json:"id"`
+	Name    string      `json:"name"`
+	Created time.Time   `json:"created"`
+	Revoked time.Time   `json:"revoked,omitzero"`
+	Secrets []Secret    `json:"secrets,omitempty"` // newest first
+	Scope   scope.Scope `json:"scope,omitzero"`
 }
 
 // Secret is what is kept of a token's secret.
@@ -54,7 +57,7 @@ var ErrRevoked = errors.New("the client is revoked; add it anew")
 
 // Clients are the relay's clients, by name.
 type Clients struct {
-	table *table[Client]
+	table *table.Table[Client]
 
 	mu     sync.RWMutex
 	byHash map[[sha256.Size]byte]string   // name
@@ -63,15 +66,15 @@ type Clients struct {
 	ids    map[string]string              // by name
 }
 
-func newClients(t *table[Client]) *Clients {
+func newClients(t *table.Table[Client]) *Clients {
 	c := &Clients{
 		table: t, byHash: make(map[[sha256.Size]byte]string), hashes: make(map[string][][sha256.Size]byte),
 		byID: make(map[string]string), ids: make(map[string]string),
 	}
-	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
-	t.onChange(c.index)
+	t.Each(func(name string, v Client) bool { c.index(name, v, true); return true })
+	t.OnChange(c.index)
 	// What changed between the two lines above is in the table, and harmless twice.
-	t.each(func(name string, v Client) bool { c.index(name, v, true); return true })
+	t.Each(func(name string, v Client) bool { c.index(name, v, true); return true })
 	return c
 }
 
@@ -101,7 +104,7 @@ func (c *Clients) index(name string, v Client, exists bool) {
 
 // OnChange calls f after every change of a client. f must not wait.
 func (c *Clients) OnChange(f func(Client)) {
-	c.table.onChange(func(_ string, v Client, exists bool) {
+	c.table.OnChange(func(_ string, v Client, exists bool) {
 		if exists {
 			f(v)
 		}
@@ -117,7 +120,7 @@ func (c *Clients) Authenticate(secret []byte, now time.Time) (Client, bool) {
 	if !ok {
 		return Client{}, false
 	}
-	client, _, ok := c.table.get(name)
+	client, _, ok := c.table.Get(name)
 	if !ok || !client.Takes(hash, now) {
 		return Client{}, false
 	}
@@ -134,7 +137,7 @@ func (c Client) Takes(hash [sha256.Size]byte, now time.Time) bool {
 
 // Get returns the client of a name.
 func (c *Clients) Get(name string) (Client, bool) {
-	v, _, ok := c.table.get(strings.ToLower(name))
+	v, _, ok := c.table.Get(strings.ToLower(name))
 	return v, ok
 }
 
@@ -146,7 +149,7 @@ func (c *Clients) ByID(id string) (Client, bool) {
 	if !ok {
 		return Client{}, false
 	}
-	v, _, ok := c.table.get(name)
+	v, _, ok := c.table.Get(name)
 	if !ok || v.ID != id { // the name is a new client's
 		return Client{}, false
 	}
@@ -156,7 +159,7 @@ func (c *Clients) ByID(id string) (Client, bool) {
 // List returns all clients by name, revoked ones too.
 func (c *Clients) List() []Client {
 	list := []Client{}
-	c.table.each(func(_ string, v Client) bool { list = append(list, v); return true })
+	c.table.Each(func(_ string, v Client) bool { list = append(list, v); return true })
 	slices.SortFunc(list, func(a, b Client) int { return natural.Compare(a.Name, b.Name) })
 	return list
 }
@@ -164,20 +167,20 @@ func (c *Clients) List() []Client {
 // Add makes a client with its first secret. A revoked client's name may be used
 // again; it is a new client then, with nothing of the old one.
 func (c *Clients) Add(ctx context.Context, name string, secret [32]byte, hint string) (Client, error) {
-	return c.AddWith(ctx, name, secret, hint, Scope{})
+	return c.AddWith(ctx, name, secret, hint, scope.Scope{})
 }
 
 // AddWith is Add with a scope that was checked.
-func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hint string, scope Scope) (Client, error) {
+func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hint string, scope scope.Scope) (Client, error) {
 	name = strings.ToLower(name)
 	if !clientName.MatchString(name) || strings.Contains(name, "..") {
 		return Client{}, ErrName
 	}
 	now := time.Now().UTC()
 	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}, Scope: scope}
-	_, err := c.table.change(ctx, name, func(v Client, exists bool) (Client, error) {
+	_, err := c.table.Change(ctx, name, func(v Client, exists bool) (Client, error) {
 		if exists && v.Active() && v.ID != client.ID { // else a try whose answer was lost has made it
-			return v, ErrExists
+			return v, bucket.ErrExists
 		}
 		return client, nil
 	})
@@ -199,8 +202,8 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 
 // SetScope gives a client another scope, unless it has something against the client
 // as it is; then it returns that.
-func (c *Clients) SetScope(ctx context.Context, name string, scope Scope, against Against[Client]) (client Client, err error) {
-	err = c.table.unless(ctx, strings.ToLower(name), against, func(against Against[Client]) (err error) {
+func (c *Clients) SetScope(ctx context.Context, name string, scope scope.Scope, against table.Against[Client]) (client Client, err error) {
+	err = c.table.Unless(ctx, strings.ToLower(name), against, func(against table.Against[Client]) (err error) {
 		client, err = c.change(ctx, name, func(v *Client) error {
 			if !v.Active() {
 				return ErrRevoked
@@ -239,9 +242,9 @@ func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint
 }
 
 func (c *Clients) change(ctx context.Context, name string, f func(*Client) error) (Client, error) {
-	return c.table.change(ctx, strings.ToLower(name), func(v Client, exists bool) (Client, error) {
+	return c.table.Change(ctx, strings.ToLower(name), func(v Client, exists bool) (Client, error) {
 		if !exists {
-			return v, ErrNotFound
+			return v, bucket.ErrNotFound
 		}
 		v.Secrets = slices.Clone(v.Secrets)
 		err := f(&v)

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
+
+	"adit/tunnel/relay/store/table"
 )
 
 // BenchmarkClientByID asks for one of ten thousand clients, as is done for each
@@ -11,7 +14,11 @@ func BenchmarkClientByID(b *testing.B) {
 	s := open(b, b.TempDir())
 	for i := range 10_000 {
 		name := fmt.Sprintf("client-%d", i)
-		s.Clients.table.set(name, Client{ID: "c_" + name, Name: name}, uint64(i+1))
+		text, err := json.Marshal(Client{ID: "c_" + name, Name: name})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Told(table.Change{Table: "clients", Key: name, Revision: uint64(i + 1), Value: text})
 	}
 	b.ReportAllocs()
 	i := 0

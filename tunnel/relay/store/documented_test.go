@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/internal/freeport"
 	"adit/tunnel/relay/store/natstest"
@@ -27,7 +26,7 @@ func TestDocumentedServers(t *testing.T) {
 		t.Fatal("the document has no configuration of a NATS server")
 	}
 	dir := t.TempDir()
-	files := certificates(t, dir)
+	files := serverFiles(t, dir)
 	here := []string{"/etc/nats/", dir + "/", "/var/lib/nats", filepath.Join(dir, "NAME")}
 	var urls []string
 	for n := 1; n <= 3; n++ {
@@ -52,11 +51,7 @@ func TestDocumentedServers(t *testing.T) {
 	if _, err := s.Clients.Add(t.Context(), "laptop", [32]byte{1}, "hint"); err != nil {
 		t.Error("a change in a store on those servers:", err)
 	}
-	js, err := jetstream.New(s.conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := js.Stream(t.Context(), "KV_adit_clients")
+	info, err := s.engine.JetStream().Stream(t.Context(), "KV_adit_clients")
 	if err != nil {
 		t.Fatal(err)
 	}

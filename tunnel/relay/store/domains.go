@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 )
 
 // Proof says that a client may use a name outside of the relay's domain.
@@ -25,31 +27,31 @@ const (
 )
 
 // Proofs are the relay's proofs, by name.
-type Proofs struct{ table *table[Proof] }
+type Proofs struct{ table *table.Table[Proof] }
 
 // Get returns the proof of a name.
 func (p *Proofs) Get(domain string) (Proof, bool) {
-	v, _, ok := p.table.get(domain)
+	v, _, ok := p.table.Get(domain)
 	return v, ok
 }
 
 // List returns all proofs by name.
 func (p *Proofs) List() []Proof {
-	list := p.table.list()
+	list := p.table.List()
 	slices.SortFunc(list, func(a, b Proof) int { return natural.Compare(a.Domain, b.Domain) })
 	return list
 }
 
 // Set keeps a proof in place of any other of its name.
-func (p *Proofs) Set(ctx context.Context, v Proof) error { return p.table.put(ctx, v.Domain, v) }
+func (p *Proofs) Set(ctx context.Context, v Proof) error { return p.table.Put(ctx, v.Domain, v) }
 
 // Delete forgets a proof. That there is none is no error.
 func (p *Proofs) Delete(ctx context.Context, domain string) error {
-	if err := p.table.drop(ctx, domain); !errors.Is(err, ErrNotFound) {
+	if err := p.table.Drop(ctx, domain); !errors.Is(err, bucket.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
 // OnChange calls f after every change of a proof. f must not wait.
-func (p *Proofs) OnChange(f func(domain string, v Proof, exists bool)) { p.table.onChange(f) }
+func (p *Proofs) OnChange(f func(domain string, v Proof, exists bool)) { p.table.OnChange(f) }

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 )
 
 // EndedSignIns says that the sign-ins of a visitor up to a moment are over.
@@ -20,23 +20,18 @@ type EndedSignIns struct {
 
 // Ended are those of all users.
 type Ended struct {
-	table *table[EndedSignIns]
+	table *table.Table[EndedSignIns]
 	store int64 // which store it is
 }
 
 // openEnded also finds out which store it is: revisions of another say nothing.
-func openEnded(ctx context.Context, t *table[EndedSignIns]) (*Ended, error) {
+func openEnded(ctx context.Context, t *table.Table[EndedSignIns]) (*Ended, error) {
 	e := &Ended{table: t}
-	return e, patiently(ctx, func(ctx context.Context) error {
-		status, err := t.kv.Status(ctx)
-		if err != nil {
-			return fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
-		}
-		if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
-			e.store = s.StreamInfo().Created.UnixNano()
-		}
-		return nil
-	})
+	made, err := t.Created(ctx)
+	if !made.IsZero() {
+		e.store = made.UnixNano()
+	}
+	return e, err
 }
 
 // endedKey is the key of a user, who may be called by any text.
@@ -47,7 +42,7 @@ func endedKey(user string) string {
 
 // Set ends a user's sign-ins. Of two moments the later one stays.
 func (e *Ended) Set(ctx context.Context, v EndedSignIns) error {
-	_, err := e.table.change(ctx, endedKey(v.User), func(before EndedSignIns, exists bool) (EndedSignIns, error) {
+	_, err := e.table.Change(ctx, endedKey(v.User), func(before EndedSignIns, exists bool) (EndedSignIns, error) {
 		if exists && before.At.After(v.At) {
 			return before, nil
 		}
@@ -59,18 +54,18 @@ func (e *Ended) Set(ctx context.Context, v EndedSignIns) error {
 // At is the moment up to which a user's sign-ins are over, zero if none are, and its
 // number, which rises from one to the next whatever the clocks of nodes say.
 func (e *Ended) At(user string) (at time.Time, number uint64) {
-	v, number, _ := e.table.get(endedKey(user))
+	v, number, _ := e.table.Get(endedKey(user))
 	return v.At, number
 }
 
 // Newest is the highest number that this node knows of.
-func (e *Ended) Newest() uint64 { return e.table.top() }
+func (e *Ended) Newest() uint64 { return e.table.Newest() }
 
 // Store tells this store, whose numbers At and Newest have, from others.
 func (e *Ended) Store() int64 { return e.store }
 
 // List returns all, in no order.
-func (e *Ended) List() []EndedSignIns { return e.table.list() }
+func (e *Ended) List() []EndedSignIns { return e.table.List() }
 
 // Forget removes those that say nothing any more.
 func (e *Ended) Forget(ctx context.Context, now time.Time) error {
@@ -79,13 +74,13 @@ func (e *Ended) Forget(ctx context.Context, now time.Time) error {
 		if now.Before(v.Until) {
 			continue
 		}
-		err := e.table.dropUnless(ctx, endedKey(v.User), func(v EndedSignIns, exists bool) error {
+		err := e.table.DropUnless(ctx, endedKey(v.User), func(v EndedSignIns, exists bool) error {
 			if exists && now.Before(v.Until) {
-				return ErrConflict
+				return bucket.ErrConflict
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrConflict) {
+		if err != nil && !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, bucket.ErrConflict) {
 			errs = append(errs, err)
 		}
 	}

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
 )
 
 // SchemaVersion is of the shape of what is stored. A store of a newer shape is
@@ -28,12 +32,12 @@ var migrations = map[int]func(context.Context, migration) error{
 	1: proveWhatIsClaimed,
 }
 
-// migrate brings the store to SchemaVersion.
-func (s *Store) migrate(ctx context.Context, m migration) error {
+// run brings the store of these settings to SchemaVersion.
+func (m migration) run(ctx context.Context, s *Settings, log *slog.Logger) error {
 	for {
-		entry, err := readAgain(ctx, s.Settings.kv, settingSchema)
+		entry, err := bucket.Read(ctx, s.kv, settingSchema)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			if err := s.Settings.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, ErrConflict) {
+			if err := s.setSchema(ctx, SchemaVersion, 0); !errors.Is(err, bucket.ErrConflict) {
 				return err
 			}
 			continue // another node was first
@@ -52,16 +56,16 @@ func (s *Store) migrate(ctx context.Context, m migration) error {
 			return nil
 		}
 		err = migrations[version](ctx, m)
-		if isAway(err) && rested(ctx) {
+		if bucket.IsAway(err) && bucket.Rested(ctx) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("bring the store from schema %d to %d: %w", version, version+1, err)
 		}
-		if err := s.Settings.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, ErrConflict) {
+		if err := s.setSchema(ctx, version+1, entry.Revision()); err != nil && !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
-		s.log.Info("store migrated", "schema", version+1)
+		log.Info("store migrated", "schema", version+1)
 	}
 }
 
@@ -72,14 +76,14 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 	if err != nil {
 		return err
 	}
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) {
+	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 		if rev == 0 {
 			return s.kv.Create(ctx, settingSchema, text)
 		}
 		return s.kv.Update(ctx, settingSchema, text, rev)
 	})
-	if isConflict(err) {
-		return ErrConflict
+	if bucket.IsConflict(err) {
+		return bucket.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("store the schema version: %w", err)
@@ -90,7 +94,7 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 // proveWhatIsClaimed leaves clients the names outside of the relay's domain that
 // they had before such names were to be proved.
 func proveWhatIsClaimed(ctx context.Context, m migration) error {
-	claims, err := m.bucket(ctx, "claims")
+	claimed, err := m.bucket(ctx, "claims")
 	if err != nil {
 		return err
 	}
@@ -98,25 +102,25 @@ func proveWhatIsClaimed(ctx context.Context, m migration) error {
 	if err != nil {
 		return err
 	}
-	keys, err := listKeys(ctx, claims, jetstream.AllKeys)
+	keys, err := bucket.Keys(ctx, claimed, jetstream.AllKeys)
 	if err != nil {
 		return err
 	}
 	var names []string
 	for _, key := range keys {
-		if name := DomainOf(key); name != "" && name != m.domain && (m.domain == "" || !strings.HasSuffix(name, "."+m.domain)) {
+		if name := claims.DomainOf(key); name != "" && name != m.domain && (m.domain == "" || !strings.HasSuffix(name, "."+m.domain)) {
 			names = append(names, name)
 		}
 	}
 	for _, name := range names {
-		entry, err := claims.Get(ctx, TargetDomain(name))
+		entry, err := claimed.Get(ctx, claims.TargetDomain(name))
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		var c Claim
+		var c claims.Claim
 		if err := json.Unmarshal(entry.Value(), &c); err != nil {
 			return fmt.Errorf("read the claim of %s: %w", name, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"adit/tunnel/relay/store/claims"
 )
 
 // schema writes a store's version as another program would have.
@@ -27,7 +29,7 @@ func openFor(tb testing.TB, dir string) *Store {
 
 func claimed(tb testing.TB, s *Store, name string) {
 	tb.Helper()
-	if _, err := s.Claims.Take(tb.Context(), TargetDomain(name), "c1", Holder{Instance: "i", Key: "k", Slot: SlotPlain}, nobodyAway); err != nil {
+	if _, err := s.Claims.Take(tb.Context(), claims.TargetDomain(name), "c1", claims.Holder{Instance: "i", Key: "k", Slot: claims.SlotPlain}, nobodyAway); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -71,10 +73,10 @@ func TestStoreOfANewerProgramIsRefused(t *testing.T) {
 
 func TestOldBackupIsBroughtToThisSchema(t *testing.T) {
 	s := openFor(t, t.TempDir())
-	claim := Claim{Target: TargetDomain("shop.example"), ClientID: "c1", Holders: []Holder{{Instance: "i", Key: "k"}}}
+	claim := claims.Claim{Target: claims.TargetDomain("shop.example"), ClientID: "c1", Holders: []claims.Holder{{Instance: "i", Key: "k"}}}
 	old := map[string]any{
 		"format": BackupFormat, "version": 1, "schema": 1, "created": "2026-01-01T00:00:00Z",
-		"settings": map[string][]byte{SettingAuthority: []byte("x")}, "clients": []Client{}, "claims": []Claim{claim}, "policies": []StoredPolicy{},
+		"settings": map[string][]byte{SettingAuthority: []byte("x")}, "clients": []Client{}, "claims": []claims.Claim{claim}, "policies": []StoredPolicy{},
 	}
 	text, _ := json.Marshal(old)
 	var b Backup

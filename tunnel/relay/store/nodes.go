@@ -2,14 +2,13 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"adit/tunnel/relay/store/table"
 )
 
 // NodeLease is how long a node is listed that no longer says that it is there.
@@ -35,68 +34,50 @@ type Node struct {
 
 // Nodes is the list of the relay's nodes: each keeps its own entry alive.
 type Nodes struct {
-	table *table[Node]
-	js    jetstream.JetStream
-	store *Store
-}
-
-func openNodes(ctx, life context.Context, s *Store, js jetstream.JetStream, bucket func(string) (jetstream.KeyValue, error)) (*Nodes, error) {
-	t, err := openTable[Node](ctx, life, s, bucket, "nodes")
-	if err != nil {
-		return nil, err
-	}
-	return &Nodes{table: t, js: js, store: s}, nil
+	table *table.Table[Node]
+	local func() string // address of the connection to the cluster
 }
 
 // Renew writes a node's entry, which lasts for NodeLease.
 func (n *Nodes) Renew(ctx context.Context, v Node) error {
-	data, err := json.Marshal(v)
-	if err != nil {
+	if err := n.table.PutFor(ctx, v.ID, v, NodeLease); err != nil {
 		return fmt.Errorf("store node: %w", err)
 	}
-	start := time.Now()
-	// The bucket's own Put knows no time to live.
-	ack, err := n.js.Publish(ctx, "$KV.adit_nodes."+v.ID, data, jetstream.WithMsgTTL(NodeLease))
-	n.table.took.add(start, err)
-	if err != nil {
-		return fmt.Errorf("store node: %w", err)
-	}
-	n.table.set(v.ID, v, ack.Sequence)
 	return nil
 }
 
 // Leave removes a node's entry.
 func (n *Nodes) Leave(ctx context.Context, id string) error {
-	_, rev, ok := n.table.get(id)
+	_, rev, ok := n.table.Get(id)
 	if !ok {
 		return nil
 	}
-	return n.table.remove(ctx, id, rev)
+	return n.table.Remove(ctx, id, rev)
 }
 
 // List returns the nodes by id.
 func (n *Nodes) List() []Node {
 	list := []Node{}
-	n.table.each(func(_ string, v Node) bool { list = append(list, v); return true })
+	n.table.Each(func(_ string, v Node) bool { list = append(list, v); return true })
 	slices.SortFunc(list, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
 
 // Get returns one node.
 func (n *Nodes) Get(id string) (Node, bool) {
-	v, _, ok := n.table.get(id)
+	v, _, ok := n.table.Get(id)
 	return v, ok
 }
 
 // OnChange calls f after every change. f must not wait.
 func (n *Nodes) OnChange(f func()) {
-	n.table.onChange(func(string, Node, bool) { f() })
+	n.table.OnChange(func(string, Node, bool) { f() })
 }
 
 // LocalHost is the address that this node reaches the cluster from, which other
 // nodes are likely to reach it at.
 func (n *Nodes) LocalHost() string {
-	host, _, err := net.SplitHostPort(n.store.conn.LocalAddr())
+	host, _, err := net.SplitHostPort(n.local())
 	if err != nil {
 		return ""
 	}

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/natstest"
+	"adit/tunnel/relay/store/seal"
 )
 
 // TestNodesSeeEachOther holds that an entry is seen by others, goes when it is
@@ -118,56 +117,8 @@ func TestOpenWaitsForServersThatStart(t *testing.T) {
 	}
 }
 
-// TestRefusalsForGood tells what a cluster will never do from what it cannot yet.
-func TestRefusalsForGood(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		good bool
-	}{
-		"a server is away":      {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline"}, false},
-		"a server is not known": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement"}, false},
-		"nothing of it is yet":  {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, miscellaneous issue"}, false},
-		"one is full, one away": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline, insufficient storage"}, false},
-		"no server has the tag": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, tags not matched ['ssd']"}, true},
-		"no server has room":    {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, insufficient storage"}, true},
-		"no leader":             {&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}, false},
-		"bad configuration":     {&jetstream.APIError{Code: 400, ErrorCode: 10052, Description: "replicas"}, true},
-		"nobody answers":        {nats.ErrNoResponders, false},
-		"answered from beneath": {fmt.Errorf("open: %w", &jetstream.APIError{Code: 400, ErrorCode: 10052}), true},
-	} {
-		if refusedForGood(c.err) != c.good {
-			t.Errorf("%s: refused for good: %v", name, !c.good)
-		}
-	}
-}
-
-// TestRereadForgetsWhatIsGone has a table read its bucket anew after a key went
-// without its watch's knowing.
-func TestRereadForgetsWhatIsGone(t *testing.T) {
-	s := open(t, t.TempDir())
-	tab := s.Policies.table
-	for _, key := range []string{"domain.a", "domain.b", "domain.c"} {
-		if err := s.Policies.Set(t.Context(), key, []byte(`{}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told := make(chan string, 10)
-	s.Policies.OnValues(func(target string, _ StoredPolicy, exists bool) {
-		if !exists {
-			told <- target
-		}
-	})
-	missing := map[string]uint64{}
-	for key, e := range tab.entries {
-		missing[key] = e.rev
-	}
-	tab.forget(t.Context(), map[string]uint64{"domain.a": missing["domain.a"], "domain.b": missing["domain.b"] - 1, "domain.c": missing["domain.c"]}, missing["domain.b"])
-	if got := <-told; got != "domain.a" || len(told) != 0 {
-		t.Errorf("forgot %s and %d more", got, len(told))
-	}
-	tab.refollow()
-	eventually(t, "all is back", func() bool { return len(s.Policies.List()) == 3 })
-}
+// errNoSecret is what a relay without a secret says of what is sealed.
+var _, errNoSecret = (*seal.Seal)(nil).Open("", nil)
 
 // TestPrivateKeysAreSealed holds that with a secret nobody who reads the cluster
 // has the keys, that nodes need the same secret, and that what was stored
@@ -203,7 +154,7 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 			t.Error("another secret opened it")
 		}
 	}
-	if _, err := first.Settings.seal.open(SettingVisitorCA, []byte(stored(SettingAuthority))); err == nil {
+	if _, err := first.Settings.seal.Open(SettingVisitorCA, []byte(stored(SettingAuthority))); err == nil {
 		t.Error("one setting passes for another")
 	}
 }
@@ -211,10 +162,10 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 // TestPolicyGoesWithItsClient has a name change its owner.
 func TestPolicyGoesWithItsClient(t *testing.T) {
 	s := open(t, t.TempDir())
-	target := TargetDomain("shop.example.com")
+	target := claims.TargetDomain("shop.example.com")
 	claim := func(client string) {
 		t.Helper()
-		if _, err := s.Claims.Take(t.Context(), target, client, Holder{Slot: SlotPlain, Instance: "i", Key: "k", Type: "http", Mode: "standard"}, nobodyAway); err != nil {
+		if _, err := s.Claims.Take(t.Context(), target, client, claims.Holder{Slot: claims.SlotPlain, Instance: "i", Key: "k", Type: "http", Mode: "standard"}, nobodyAway); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Policies.Claimed(t.Context(), target, client); err != nil {

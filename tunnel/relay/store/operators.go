@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/seal"
+	"adit/tunnel/relay/store/table"
 )
 
 // Operators are what the console keeps: accounts, logins and API tokens, as JSON
@@ -14,8 +18,8 @@ import (
 // second factor, so where the relay has a secret it is sealed: in the bucket it
 // is then a JSON string, which no value of the console's is.
 type Operators struct {
-	table *table[json.RawMessage]
-	seal  *seal // nil: accounts are kept as they are
+	table *table.Table[json.RawMessage]
+	seal  *seal.Seal // nil: accounts are kept as they are
 }
 
 // accountPrefix begins the keys of accounts.
@@ -27,16 +31,16 @@ func (o *Operators) close(key string, v []byte) []byte {
 	if o.seal == nil || !strings.HasPrefix(key, accountPrefix) || isString(v) {
 		return v
 	}
-	text, _ := json.Marshal(o.seal.close("operator/"+key, v)) // bytes: no error
+	text, _ := json.Marshal(o.seal.Close("operator/"+key, v)) // bytes: no error
 	return text
 }
 
 func (o *Operators) open(key string, v []byte) []byte {
 	var sealed []byte
-	if !isString(v) || json.Unmarshal(v, &sealed) != nil || !isSealed(sealed) {
+	if !isString(v) || json.Unmarshal(v, &sealed) != nil || !seal.Is(sealed) {
 		return v
 	}
-	if plain, err := o.seal.open("operator/"+key, sealed); err == nil {
+	if plain, err := o.seal.Open("operator/"+key, sealed); err == nil {
 		return plain
 	}
 	return v
@@ -50,11 +54,11 @@ func (o *Operators) sealAll(ctx context.Context) error {
 		return nil
 	}
 	for key := range o.List(accountPrefix) {
-		v, revision, ok := o.table.get(key)
+		v, revision, ok := o.table.Get(key)
 		if !ok || isString(v) {
 			continue
 		}
-		if err := o.table.update(ctx, key, o.close(key, v), revision); err != nil && !errors.Is(err, ErrConflict) {
+		if err := o.table.Update(ctx, key, o.close(key, v), revision); err != nil && !errors.Is(err, bucket.ErrConflict) {
 			return fmt.Errorf("seal %s: %w", key, err)
 		}
 	}
@@ -63,14 +67,14 @@ func (o *Operators) sealAll(ctx context.Context) error {
 
 // Get returns a value and its revision.
 func (o *Operators) Get(key string) (value []byte, revision uint64, ok bool) {
-	value, revision, ok = o.table.get(key)
+	value, revision, ok = o.table.Get(key)
 	return o.open(key, value), revision, ok
 }
 
 // List returns all values whose keys begin so.
 func (o *Operators) List(prefix string) map[string][]byte {
 	found := map[string][]byte{}
-	o.table.each(func(key string, v json.RawMessage) bool {
+	o.table.Each(func(key string, v json.RawMessage) bool {
 		if strings.HasPrefix(key, prefix) {
 			found[key] = o.open(key, v)
 		}
@@ -83,22 +87,22 @@ func (o *Operators) List(prefix string) map[string][]byte {
 // something else is there.
 func (o *Operators) Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error) {
 	value = o.close(key, value)
-	for seen := (contest{}); ; {
-		if err := seen.next(ctx, revision); err != nil {
+	for seen := (bucket.Contest{}); ; {
+		if err := seen.Next(ctx, revision); err != nil {
 			return false, err
 		}
 		if revision == 0 {
-			err = o.table.create(ctx, key, value)
+			err = o.table.Create(ctx, key, value)
 		} else {
-			err = o.table.update(ctx, key, value, revision)
+			err = o.table.Update(ctx, key, value, revision)
 		}
-		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrExists) && !errors.Is(err, bucket.ErrConflict) {
 			return err == nil, err
 		}
-		if there, err := o.table.refresh(ctx, key); err != nil || there == (revision == 0) {
+		if there, err := o.table.Refresh(ctx, key); err != nil || there == (revision == 0) {
 			return false, err
 		}
-		if _, now, _ := o.table.get(key); now != revision {
+		if _, now, _ := o.table.Get(key); now != revision {
 			return false, nil
 		}
 	}
@@ -107,17 +111,17 @@ func (o *Operators) Put(ctx context.Context, key string, value []byte, revision 
 // Remove removes a revision. It reports false if something else is there; where
 // nothing is, it is removed.
 func (o *Operators) Remove(ctx context.Context, key string, revision uint64) (removed bool, err error) {
-	for seen := (contest{}); ; {
-		if err := seen.next(ctx, revision); err != nil {
+	for seen := (bucket.Contest{}); ; {
+		if err := seen.Next(ctx, revision); err != nil {
 			return false, err
 		}
-		if err := o.table.remove(ctx, key, revision); !errors.Is(err, ErrConflict) {
+		if err := o.table.Remove(ctx, key, revision); !errors.Is(err, bucket.ErrConflict) {
 			return err == nil, err
 		}
-		if there, err := o.table.refresh(ctx, key); err != nil || !there {
+		if there, err := o.table.Refresh(ctx, key); err != nil || !there {
 			return err == nil, err
 		}
-		if _, now, _ := o.table.get(key); now != revision {
+		if _, now, _ := o.table.Get(key); now != revision {
 			return false, nil
 		}
 	}

@@ -31,7 +31,7 @@ func TestAccountsAreSealed(t *testing.T) {
 	other := openAt(t, Config{URLs: urls, Secret: []byte("s3cret")})
 	wrong := openAt(t, Config{URLs: urls, Secret: []byte("guess")})
 	for _, key := range []string{"account.old", "account.new"} {
-		e, err := plain.Operators.table.kv.Get(t.Context(), key)
+		e, err := bucketOf(t, plain, "operators").Get(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/seal"
+	"adit/tunnel/relay/store/table"
 )
 
 // StoredPolicy is a policy's document as it was set.
@@ -27,9 +31,9 @@ type StoredPolicy struct {
 
 // Policies are the documents by target: the key of a Claim.
 type Policies struct {
-	table  *table[StoredPolicy]
-	claims *Claims
-	seal   *seal // nil: documents are kept as they are
+	table  *table.Table[StoredPolicy]
+	claims *claims.Registry
+	seal   *seal.Seal // nil: documents are kept as they are
 }
 
 // close seals a document that has secrets, if the relay has one of its own: it is a
@@ -37,7 +41,7 @@ type Policies struct {
 // document to versions that cannot open it. open undoes it.
 func (p *Policies) close(v StoredPolicy) StoredPolicy {
 	if p.seal != nil && bytes.HasPrefix(v.Document, []byte("[")) {
-		v.Document, _ = json.Marshal(p.seal.close(policySealName(v.Target), v.Document)) // bytes have no error
+		v.Document, _ = json.Marshal(p.seal.Close(policySealName(v.Target), v.Document)) // bytes have no error
 	}
 	return v
 }
@@ -47,12 +51,12 @@ func (p *Policies) open(v StoredPolicy) StoredPolicy {
 		return v
 	}
 	var sealed []byte
-	if v.Fault = json.Unmarshal(v.Document, &sealed); v.Fault == nil && !isSealed(sealed) {
+	if v.Fault = json.Unmarshal(v.Document, &sealed); v.Fault == nil && !seal.Is(sealed) {
 		v.Fault = errors.New("it is sealed in a way that this version does not know")
 	}
 	v.Document = nil
 	if v.Fault == nil {
-		v.Document, v.Fault = p.seal.open(policySealName(v.Target), sealed)
+		v.Document, v.Fault = p.seal.Open(policySealName(v.Target), sealed)
 	}
 	return v
 }
@@ -65,17 +69,17 @@ func (p *Policies) sealAll(ctx context.Context) error {
 	if p.seal == nil {
 		return nil
 	}
-	for _, v := range p.table.list() {
+	for _, v := range p.table.List() {
 		if bytes.Equal(p.close(v).Document, v.Document) {
 			continue
 		}
-		_, err := p.table.change(ctx, v.Target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
+		_, err := p.table.Change(ctx, v.Target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if !exists {
-				return v, ErrNotFound
+				return v, bucket.ErrNotFound
 			}
 			return p.close(v), nil // Changed stays: it is the same policy
 		})
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 			return fmt.Errorf("seal the policy of %s: %w", v.Target, err)
 		}
 	}
@@ -84,14 +88,14 @@ func (p *Policies) sealAll(ctx context.Context) error {
 
 // Get returns the policy of a target.
 func (p *Policies) Get(target string) (StoredPolicy, bool) {
-	v, _, ok := p.table.get(target)
+	v, _, ok := p.table.Get(target)
 	return p.open(v), ok
 }
 
 // List returns all policies by target.
 func (p *Policies) List() []StoredPolicy {
 	list := []StoredPolicy{}
-	p.table.each(func(_ string, v StoredPolicy) bool { list = append(list, p.open(v)); return true })
+	p.table.Each(func(_ string, v StoredPolicy) bool { list = append(list, p.open(v)); return true })
 	slices.SortFunc(list, func(a, b StoredPolicy) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
@@ -103,16 +107,16 @@ func (p *Policies) Set(ctx context.Context, target string, document []byte) erro
 
 // SetBy is Set in the name of a client, or "" for the operator, unless it has
 // something against what is there; then it returns that.
-func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against Against[StoredPolicy]) error {
+func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against table.Against[StoredPolicy]) error {
 	return p.Change(ctx, target, by, func(StoredPolicy, bool) ([]byte, error) { return document, nil }, against)
 }
 
 // Change is SetBy of what f makes of the policy that it replaces; it may be asked
 // more than once.
-func (p *Policies) Change(ctx context.Context, target, by string, f func(v StoredPolicy, exists bool) ([]byte, error), against Against[StoredPolicy]) error {
+func (p *Policies) Change(ctx context.Context, target, by string, f func(v StoredPolicy, exists bool) ([]byte, error), against table.Against[StoredPolicy]) error {
 	claim, _ := p.claims.Get(target)
-	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error {
-		_, err := p.table.change(ctx, target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
+	return p.table.Unless(ctx, target, against, func(against table.Against[StoredPolicy]) error {
+		_, err := p.table.Change(ctx, target, func(v StoredPolicy, exists bool) (StoredPolicy, error) {
 			if err := against(v, exists); err != nil {
 				return v, err
 			}
@@ -129,9 +133,9 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 // Claimed sees to it that a policy is not another client's than the one that
 // has just claimed the target.
 func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
-	for seen := (contest{}); ; {
-		v, rev, ok := p.table.get(target)
-		if err := seen.next(ctx, rev); err != nil {
+	for seen := (bucket.Contest{}); ; {
+		v, rev, ok := p.table.Get(target)
+		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
 		if !ok || v.ClientID == clientID {
@@ -140,14 +144,14 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 		var err error
 		if v.ClientID == "" {
 			v.ClientID = clientID
-			err = p.table.update(ctx, target, v, rev)
+			err = p.table.Update(ctx, target, v, rev)
 		} else {
-			err = p.table.remove(ctx, target, rev)
+			err = p.table.Remove(ctx, target, rev)
 		}
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
-		if _, err := p.table.refresh(ctx, target); err != nil {
+		if _, err := p.table.Refresh(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -157,7 +161,7 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 func (p *Policies) DropClient(ctx context.Context, id string) error {
 	for _, v := range p.List() {
 		if v.ClientID == id {
-			if err := p.Delete(ctx, v.Target); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := p.Delete(ctx, v.Target); err != nil && !errors.Is(err, bucket.ErrNotFound) {
 				return err
 			}
 		}
@@ -166,16 +170,16 @@ func (p *Policies) DropClient(ctx context.Context, id string) error {
 }
 
 // Delete removes the policy of a target, or returns ErrNotFound.
-func (p *Policies) Delete(ctx context.Context, target string) error { return p.table.drop(ctx, target) }
+func (p *Policies) Delete(ctx context.Context, target string) error { return p.table.Drop(ctx, target) }
 
 // DeleteUnless is Delete, unless it has something against what is there; then it
 // returns that.
-func (p *Policies) DeleteUnless(ctx context.Context, target string, against Against[StoredPolicy]) error {
-	return p.table.unless(ctx, target, against, func(against Against[StoredPolicy]) error { return p.table.dropUnless(ctx, target, against) })
+func (p *Policies) DeleteUnless(ctx context.Context, target string, against table.Against[StoredPolicy]) error {
+	return p.table.Unless(ctx, target, against, func(against table.Against[StoredPolicy]) error { return p.table.DropUnless(ctx, target, against) })
 }
 
 // OnValues calls f with every policy, and then after every change of one, of this
 // node or another. It returns between the two. f must not wait.
 func (p *Policies) OnValues(f func(target string, v StoredPolicy, exists bool)) {
-	p.table.onValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
+	p.table.OnValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
 }

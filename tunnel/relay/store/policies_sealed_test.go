@@ -35,7 +35,7 @@ func TestPoliciesWithSecretsAreSealed(t *testing.T) {
 	other := openAt(t, Config{URLs: urls, Secret: []byte("s3cret")})
 	wrong := openAt(t, Config{URLs: urls, Secret: []byte("guess")})
 	for _, target := range []string{"domain.old", "domain.new"} {
-		e, err := plain.Policies.table.kv.Get(t.Context(), target)
+		e, err := bucketOf(t, plain, "policies").Get(t.Context(), target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestPoliciesWithSecretsAreSealed(t *testing.T) {
 	if v, _ := other.Policies.Get("domain.old"); !v.Changed.Equal(before.Changed) {
 		t.Error("a policy that was sealed counts as changed")
 	}
-	if e, err := plain.Policies.table.kv.Get(t.Context(), "domain.open"); err != nil || !strings.Contains(string(e.Value()), open) {
+	if e, err := bucketOf(t, plain, "policies").Get(t.Context(), "domain.open"); err != nil || !strings.Contains(string(e.Value()), open) {
 		t.Errorf("a policy without secrets is stored as %s, %v", e.Value(), err)
 	}
 	told := map[string]string{}
@@ -80,7 +80,7 @@ func TestPoliciesWithSecretsAreSealed(t *testing.T) {
 	if v, _ := again.Policies.Get("domain.new"); string(v.Document) != document {
 		t.Errorf("restored as %+v", v)
 	}
-	if e, err := again.Policies.table.kv.Get(t.Context(), "domain.new"); err != nil || strings.Contains(string(e.Value()), "hush") {
+	if e, err := bucketOf(t, again, "policies").Get(t.Context(), "domain.new"); err != nil || strings.Contains(string(e.Value()), "hush") {
 		t.Errorf("restored as %s, %v", e.Value(), err)
 	}
 }

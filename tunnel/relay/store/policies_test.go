@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/table"
 )
 
 // TestPolicyIsSetOnTopOfWhatIsThere has a node whose memory lags: what it was asked
@@ -20,47 +23,40 @@ func TestPolicyIsSetOnTopOfWhatIsThere(t *testing.T) {
 			return nil
 		}
 	}
-	set := func(document, over string) error {
-		return s.Policies.SetBy(t.Context(), "domain.a", []byte(document), "", only(over))
+	set := func(p *Policies, document, over string) error {
+		return p.SetBy(t.Context(), "domain.a", []byte(document), "", only(over))
 	}
-	// behind puts the memory back to what it was.
-	behind := func(old entry[StoredPolicy]) {
-		s.Policies.table.mu.Lock()
-		defer s.Policies.table.mu.Unlock()
-		s.Policies.table.entries["domain.a"] = old
-	}
-	memory := func() entry[StoredPolicy] {
-		s.Policies.table.mu.RLock()
-		defer s.Policies.table.mu.RUnlock()
-		return s.Policies.table.entries["domain.a"]
-	}
-	if err := set(`{"a":1}`, ""); err != nil {
+	if err := set(s.Policies, `{"a":1}`, ""); err != nil {
 		t.Fatal(err)
 	}
-	first := memory()
-	if err := set(`{"b":1}`, ""); !errors.Is(err, errOther) {
+	// behind is a node whose memory stays at what is there now.
+	behind := make([]*Policies, 4)
+	for i := range behind {
+		behind[i] = &Policies{over[StoredPolicy](t, s, "policies", deafened), s.Claims, nil}
+	}
+	if err := set(s.Policies, `{"b":1}`, ""); !errors.Is(err, errOther) {
 		t.Errorf("a second first one: got %v", err)
 	}
-	if err := set(`{"b":1}`, `{"a":1}`); err != nil {
+	if err := set(s.Policies, `{"b":1}`, `{"a":1}`); err != nil {
 		t.Fatal(err)
 	}
-	behind(first)
-	if err := set(`{"c":1}`, `{"a":1}`); !errors.Is(err, errOther) {
+	if err := set(behind[0], `{"c":1}`, `{"a":1}`); !errors.Is(err, errOther) {
 		t.Errorf("on top of what is only in the memory: got %v", err)
 	}
-	behind(first)
-	if err := set(`{"c":1}`, `{"b":1}`); err != nil {
+	if err := set(behind[1], `{"c":1}`, `{"b":1}`); err != nil {
 		t.Errorf("on top of what only the bucket has: %v", err)
 	}
-	behind(first)
-	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only(`{"b":1}`)); !errors.Is(err, errOther) {
+	if err := behind[2].DeleteUnless(t.Context(), "domain.a", only(`{"b":1}`)); !errors.Is(err, errOther) {
 		t.Errorf("delete what has gone: got %v", err)
 	}
-	behind(first)
-	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only(`{"c":1}`)); err != nil {
+	last := behind[3]
+	if v, ok := last.Get("domain.a"); !ok || string(v.Document) != `{"a":1}` {
+		t.Fatalf("the memory is not behind: %s, %t", v.Document, ok)
+	}
+	if err := last.DeleteUnless(t.Context(), "domain.a", only(`{"c":1}`)); err != nil {
 		t.Errorf("delete what only the bucket has: %v", err)
 	}
-	if err := s.Policies.DeleteUnless(t.Context(), "domain.a", only("")); !errors.Is(err, ErrNotFound) {
+	if err := last.DeleteUnless(t.Context(), "domain.a", only("")); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("delete nothing: got %v", err)
 	}
 }
@@ -72,7 +68,7 @@ func TestPolicyChangedWhileTheyAreRead(t *testing.T) {
 	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	_, rev, _ := s.Policies.table.get("domain.a")
+	_, rev, _ := s.Policies.table.Get("domain.a")
 	written := make(chan struct{})
 	var heard []string
 	s.Policies.OnValues(func(_ string, v StoredPolicy, _ bool) {
@@ -80,7 +76,7 @@ func TestPolicyChangedWhileTheyAreRead(t *testing.T) {
 			close(written)
 			return
 		}
-		go s.Policies.table.set("domain.a", StoredPolicy{Document: []byte(`{"b":1}`)}, rev+1)
+		go s.Told(table.Change{Table: "policies", Key: "domain.a", Revision: rev + 1, Value: []byte(`{"document":{"b":1}}`)})
 	})
 	select {
 	case <-written:
@@ -104,20 +100,5 @@ func TestPolicyOfOneInstantIsAnother(t *testing.T) {
 	}
 	if len(seen) != 50 {
 		t.Errorf("50 policies have %d times", len(seen))
-	}
-}
-
-func TestTargetsNameWhatTheyAreMadeOf(t *testing.T) {
-	for name, want := range map[string]string{
-		"shop.example.com": "domain.shop.example.com", "*.shop.example.com": "domain._.shop.example.com", "localhost": "domain.localhost",
-	} {
-		if target := TargetDomain(name); target != want || DomainOf(target) != name {
-			t.Errorf("%s: target %s, and back %s", name, target, DomainOf(target))
-		}
-	}
-	for _, target := range []string{"tcp.22", "udp.53", "shop.example.com", ""} {
-		if name := DomainOf(target); name != "" {
-			t.Errorf("%q is of the domain %q", target, name)
-		}
 	}
 }

@@ -73,7 +73,9 @@ func TestRestoreThatWasCutShortIsCompleted(t *testing.T) {
 		return s
 	}
 	for _, spoil := range []func(*Store){
-		func(s *Store) { s.Proofs.table.kv = broken{s.Proofs.table.kv, "b.example"} },
+		func(s *Store) {
+			s.Proofs = &Proofs{over[Proof](t, s, "proofs", func(kv jetstream.KeyValue) jetstream.KeyValue { return broken{kv, "b.example"} })}
+		},
 		func(s *Store) { s.Settings.kv = broken{s.Settings.kv, SettingVisitorCA} },
 	} {
 		s := restoring()

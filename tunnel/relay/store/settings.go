@@ -6,12 +6,15 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/seal"
 )
 
 // Settings are the relay's single values.
 type Settings struct {
 	kv   jetstream.KeyValue
-	seal *seal // nil: private keys are kept as they are
+	seal *seal.Seal // nil: private keys are kept as they are
 }
 
 // secretSettings hold private keys.
@@ -30,9 +33,9 @@ const (
 
 // Get returns a setting, or ErrNotFound.
 func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
-	e, err := readAgain(ctx, s.kv, name)
+	e, err := bucket.Read(ctx, s.kv, name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, ErrNotFound
+		return nil, bucket.ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
@@ -41,11 +44,11 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
 	}
-	if s.seal != nil && secretSettings[name] && !isSealed(e.Value()) { // of a time without a secret
-		_, _, err := again(ctx, func(ctx context.Context) (uint64, error) {
+	if s.seal != nil && secretSettings[name] && !seal.Is(e.Value()) { // of a time without a secret
+		_, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 			return s.kv.Update(ctx, name, s.close(name, v), e.Revision())
 		})
-		if err != nil && !isConflict(err) {
+		if err != nil && !bucket.IsConflict(err) {
 			return nil, fmt.Errorf("seal setting %s: %w", name, err)
 		}
 	}
@@ -57,20 +60,20 @@ func (s *Settings) close(name string, v []byte) []byte {
 	if s.seal == nil || !secretSettings[name] {
 		return v
 	}
-	return s.seal.close(name, v)
+	return s.seal.Close(name, v)
 }
 
 func (s *Settings) open(name string, v []byte) ([]byte, error) {
-	if !secretSettings[name] || !isSealed(v) {
+	if !secretSettings[name] || !seal.Is(v) {
 		return v, nil
 	}
-	return s.seal.open(name, v)
+	return s.seal.Open(name, v)
 }
 
 // Put stores a setting in place of any other. Only a restore does, into a store
 // of its own; nodes that run agree by Once.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
-	if err := replace(ctx, s.kv, name, s.close(name, value)); err != nil {
+	if err := bucket.Replace(ctx, s.kv, name, s.close(name, value)); err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return nil
@@ -80,13 +83,13 @@ func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
 // time all get the same value.
 func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, error)) ([]byte, error) {
 	v, err := s.Get(ctx, name)
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, bucket.ErrNotFound) {
 		return v, err
 	}
 	if v, err = make(); err != nil {
 		return nil, err
 	}
-	_, _, err = again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Create(ctx, name, s.close(name, v)) })
+	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Create(ctx, name, s.close(name, v)) })
 	if errors.Is(err, jetstream.ErrKeyExists) { // another node's, or by the try whose answer was lost
 		return s.Get(ctx, name)
 	}
@@ -94,4 +97,37 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 		return nil, fmt.Errorf("store setting %s: %w", name, err)
 	}
 	return v, nil
+}
+
+// refuseParted returns an error if a restore has begun and not ended.
+func (s *Settings) refuseParted(ctx context.Context) error {
+	switch _, err := s.Get(ctx, settingRestoring); {
+	case errors.Is(err, bucket.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New("a backup was being restored into this store, and not all of it is there; " +
+		"run adit relay restore again with the same file, and an empty data folder, before the relay starts")
+}
+
+// unkept reports whether a setting is the store's own, and in no backup.
+func unkept(name string) bool { return name == settingSchema || name == settingRestoring }
+
+// all returns every setting that a backup has.
+func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
+	names, err := bucket.Keys(ctx, s.kv, jetstream.AllKeys)
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	all := map[string][]byte{}
+	for _, name := range names {
+		if unkept(name) {
+			continue
+		}
+		if all[name], err = s.Get(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

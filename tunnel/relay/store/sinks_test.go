@@ -31,7 +31,7 @@ func TestSinksAreSealed(t *testing.T) {
 	other := openAt(t, Config{URLs: urls, Secret: []byte("s3cret")})
 	wrong := openAt(t, Config{URLs: urls, Secret: []byte("guess")})
 	for _, name := range []string{"old", "new"} {
-		e, err := plain.Sinks.table.kv.Get(t.Context(), name)
+		e, err := bucketOf(t, plain, "sinks").Get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestSinksAreSealed(t *testing.T) {
 	if v, _ := again.Sinks.Get("new"); string(v.Document) != document {
 		t.Errorf("restored as %+v", v)
 	}
-	if e, err := again.Sinks.table.kv.Get(t.Context(), "new"); err != nil || strings.Contains(string(e.Value()), "hush") {
+	if e, err := bucketOf(t, again, "sinks").Get(t.Context(), "new"); err != nil || strings.Contains(string(e.Value()), "hush") {
 		t.Errorf("restored as %s, %v", e.Value(), err)
 	}
 }

@@ -3,41 +3,25 @@
 // is NATS JetStream behind typed methods: a server inside the process by
 // default, whose every write is on the disk before it is acknowledged, or an
 // external cluster; the same code either way. Reads come from memory, kept
-// current by watches. Nothing else imports NATS.
+// current by watches. Nothing outside of its folder imports NATS.
 package store
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"adit/internal/lockfile"
-	"adit/tunnel/relay/audit"
-	_ "adit/tunnel/relay/store/quiet"
-)
-
-const (
-	lockFile     = "relay.lock"
-	maxStoreSize = 64 << 30
-	maxValue     = 256 << 10
-	markerTTL    = time.Hour // how long the bucket remembers a removed key
-	startWait    = 30 * time.Second
-	clusterWait  = 55 * time.Second // it may have just started, too
-	lateWait     = 20 * time.Second // for what a relay can start without
+	"adit/tunnel/relay/store/auditlog"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/certificates"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/engine"
+	"adit/tunnel/relay/store/events"
+	"adit/tunnel/relay/store/seal"
+	"adit/tunnel/relay/store/table"
 )
 
 // Config says where the store is.
@@ -67,24 +51,16 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Errors that callers branch on.
-var (
-	ErrLocked   = errors.New("another relay uses the data folder")
-	ErrNotFound = errors.New("not found")
-	ErrExists   = errors.New("exists already")
-	ErrConflict = errors.New("was changed by another at the same time")
-)
-
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
 	Clients  *Clients
-	Claims   *Claims
+	Claims   *claims.Registry
 	Policies *Policies
 	// Operators are the console's own.
 	Operators *Operators
 	Settings  *Settings
-	Events    *Events
-	Audit     *Audit
+	Events    *events.Log
+	Audit     *auditlog.Log
 	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
 	// where events are sent on.
 	Usages     *Usages
@@ -94,24 +70,16 @@ type Store struct {
 	// Ended are sign-ins of visitors that count no more.
 	Ended *Ended
 	// Certificates are those of an ACME authority.
-	Certificates *Certificates
+	Certificates *certificates.Storage
 	// Nodes are the relay's nodes; nil with a server in this process, which is one alone.
 	Nodes *Nodes
 
 	log    *slog.Logger
-	lock   *lockfile.Lock
-	server *server.Server // nil with an external cluster
-	files  server.JetStreamConfig
-	healer *healer // of server
-	conn   *nats.Conn
+	engine *engine.Engine
+	tables *table.Set
+	took   bucket.Meter
 	stop   context.CancelFunc
-	tables []follower
-	heard  *nats.Subscription // of other nodes' notices
-	meter  meter
-	wrote  atomic.Pointer[func(Change)] // is told of own writes; nil: nobody
-
-	loading sync.Mutex
-	byName  map[string]followed // the tables
+	work   sync.WaitGroup // until stop
 
 	migration migration
 }
@@ -121,228 +89,85 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: cfg.Log, byName: make(map[string]followed)}
-	if err := s.open(ctx, cfg); err != nil {
+	s := &Store{log: cfg.Log}
+	var err error
+	s.engine, err = engine.Open(engine.Config{
+		Dir: cfg.Dir, URLs: cfg.URLs, Credentials: cfg.Credentials, CA: cfg.CA, Cert: cfg.Cert, Key: cfg.Key,
+		Replicas: cfg.Replicas, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.tables = table.NewSet(table.Config{
+		Engine: s.engine, Urgent: []string{"clients", "claims", "policies"}, Took: &s.took, Log: cfg.Log,
+	})
+	if err := s.load(ctx, cfg); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Store) open(ctx context.Context, cfg Config) (err error) {
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		advice := "make it, or set another data_dir"
-		if errors.Is(err, fs.ErrPermission) {
-			who := "the user that the relay runs as"
-			if id := os.Getuid(); id >= 0 { // no system without numbers
-				who += fmt.Sprintf(" (number %d)", id)
-			}
-			advice = "make it and give it to " + who + ", or set another data_dir"
-		}
-		return &folderError{cfg.Dir, "cannot be made", advice, err}
-	}
-	if s.lock, err = lockfile.Take(filepath.Join(cfg.Dir, lockFile)); err != nil {
-		switch {
-		case errors.Is(err, lockfile.ErrHeld):
-			return fmt.Errorf("open data folder %s: %w; end that one, or set another data_dir", cfg.Dir, ErrLocked)
-		case errors.Is(err, fs.ErrPermission):
-			return &folderError{cfg.Dir, "may not be written by the user that the relay runs as", "give it the right to, or set another data_dir", err}
-		}
-		return fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
-	}
-	if len(cfg.URLs) == 0 {
-		err = s.embed(cfg)
-	} else {
-		err = s.connect(cfg)
-	}
-	if err != nil {
-		return err
-	}
-	js, err := jetstream.New(s.conn)
-	if err != nil {
-		return fmt.Errorf("open JetStream: %w", err)
-	}
-	return s.load(ctx, js, cfg)
-}
-
-func (s *Store) embed(cfg Config) error {
-	opts := &server.Options{
-		ServerName: "adit-relay",
-		JetStream:  true,
-		StoreDir:   filepath.Join(cfg.Dir, "nats"),
-		DontListen: true,
-		SyncAlways: true,
-		NoSigs:     true,
-		NoLog:      true,
-		MaxPayload: 1 << 20,
-
-		JetStreamMaxMemory: 16 << 20,
-		JetStreamMaxStore:  maxStoreSize,
-	}
-	ns, err := server.NewServer(opts)
-	if err != nil {
-		return fmt.Errorf("set up the store's server: %w", err)
-	}
-	s.files, s.healer = filesOf(opts), newHealer()
-	ns.SetLoggerV2(&serverLog{s.log, s.healer.heard}, false, false, false)
-	ns.Start()
-	s.server = ns
-	if !ns.ReadyForConnections(startWait) {
-		return errors.New("the store's server did not start; its files in the data folder may be damaged")
-	}
-	s.conn, err = nats.Connect("", nats.InProcessServer(ns), nats.Name("adit relay"), nats.MaxReconnects(-1),
-		nats.Timeout(startWait)) // it answers as soon as the machine lets it
-	if err != nil {
-		return fmt.Errorf("connect to the store's server: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) connect(cfg Config) error {
-	opts := []nats.Option{
-		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
-		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
-		nats.ReconnectBufSize(-1), // a write that was told to have failed is not made minutes later
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				s.log.Warn("store is away", "error", err)
-			}
-		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Debug("store", "error", err) }),
-		nats.ReconnectHandler(func(c *nats.Conn) {
-			s.log.Info("store is back", "server", c.ConnectedUrlRedacted())
-			s.followAnew()
-		}),
-	}
-	if cfg.Credentials != "" {
-		opts = append(opts, nats.UserCredentials(cfg.Credentials))
-	}
-	if cfg.CA != "" {
-		opts = append(opts, nats.RootCAs(cfg.CA))
-	}
-	if cfg.Cert != "" {
-		opts = append(opts, nats.ClientCert(cfg.Cert, cfg.Key))
-	}
-	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), opts...)
-	if err != nil {
-		hint := ""
-		if errors.Is(err, nats.ErrNoServers) {
-			hint = "; see that one of them runs, and can be reached from here"
-		}
-		return fmt.Errorf("connect to NATS at %s: %w%s", redacted(cfg.URLs), err, hint)
-	}
-	s.conn = conn
-	return nil
-}
-
-// redacted is a list of URLs without the passwords in them.
-func redacted(list []string) string {
-	var shown []string
-	for _, text := range list {
-		u, err := url.Parse(text)
-		if err != nil {
-			shown = append(shown, "an address that does not parse")
-			continue
-		}
-		shown = append(shown, u.Redacted())
-	}
-	return strings.Join(shown, ", ")
-}
-
 // load makes the buckets and reads them. Settings come first: they hold the
 // schema's version.
-func (s *Store) load(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	wait := startWait
-	if s.server == nil {
-		wait = clusterWait
-	}
-	ctx, stop := context.WithTimeout(ctx, wait)
+func (s *Store) load(ctx context.Context, cfg Config) error {
+	ctx, stop := context.WithTimeout(ctx, s.engine.Patience())
 	defer stop()
 	life, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	bucketAt := func(ctx context.Context, name string) (jetstream.KeyValue, error) {
-		return s.bucket(ctx, js, cfg, name)
-	}
-	bucket := func(name string) (jetstream.KeyValue, error) { return bucketAt(ctx, name) }
-	kv, err := bucket("settings")
+	kv, err := s.engine.Bucket(ctx, "settings")
 	if err != nil {
 		return err
 	}
-	s.Settings = &Settings{kv: kv, seal: newSeal(cfg.Secret)}
+	s.Settings = &Settings{kv: kv, seal: seal.New(cfg.Secret)}
 	if !cfg.Restoring {
 		if err := s.Settings.refuseParted(ctx); err != nil {
 			return err
 		}
 	}
-	s.migration = migration{bucketAt, cfg.Domain}
-	if err := s.migrate(ctx, s.migration); err != nil {
+	s.migration = migration{s.engine.Bucket, cfg.Domain}
+	if err := s.migration.run(ctx, s.Settings, s.log); err != nil {
 		return err
 	}
-	if err := s.loadTables(ctx, life, bucket); err != nil {
+	if err := s.loadTables(ctx, life); err != nil {
 		return err
 	}
-	if s.server != nil {
-		s.tables = append(s.tables, s.healer)
-		go s.healer.run(life, s, cfg.Dir) // ended by life, waited for by Close
-	}
-	if s.server == nil {
-		if s.Nodes, err = openNodes(ctx, life, s, js, bucket); err != nil {
-			return err
-		}
-		if err := s.listen(); err != nil {
-			return err
-		}
-		s.keepUp(life)
-	}
-	return s.loadStreams(ctx, js, cfg)
-}
-
-// bucket makes the bucket of a name, or finds it.
-func (s *Store) bucket(ctx context.Context, js jetstream.JetStream, cfg Config, name string) (kv jetstream.KeyValue, err error) {
-	err = patiently(ctx, func(ctx context.Context) error {
-		replicas, err := s.replicas(ctx, js, "KV_adit_"+name, cfg.Replicas)
+	s.work.Go(func() { s.engine.Run(life, s.tables.FollowAnew) })
+	if !s.engine.Alone() {
+		nodes, err := table.Open[Node](ctx, life, s.tables, "nodes")
 		if err != nil {
 			return err
 		}
-		kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-			Replicas: replicas, LimitMarkerTTL: markerTTL,
-		})
-		var failed *jetstream.APIError
-		if s.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
-			if full := checkRoom(cfg.Dir); full != nil {
-				return full
-			}
+		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
+		if err := s.tables.Listen(); err != nil {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open store of %s: %w", name, err)
+		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
-	return kv, nil
+	return s.loadStreams(ctx, cfg)
 }
 
 // loadTables reads what is kept in memory.
-func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
-	clients, err := openTable[Client](ctx, life, s, bucket, "clients")
+func (s *Store) loadTables(ctx, life context.Context) error {
+	clients, err := table.Open[Client](ctx, life, s.tables, "clients")
 	if err != nil {
 		return err
 	}
 	s.Clients = newClients(clients)
-	claims, err := openTable[Claim](ctx, life, s, bucket, "claims")
+	claimed, err := table.Open[claims.Claim](ctx, life, s.tables, "claims")
 	if err != nil {
 		return err
 	}
-	s.Claims = newClaims(claims)
-	policies, err := openTable[StoredPolicy](ctx, life, s, bucket, "policies")
+	s.Claims = claims.New(claimed)
+	policies, err := table.Open[StoredPolicy](ctx, life, s.tables, "policies")
 	if err != nil {
 		return err
 	}
 	s.Policies = &Policies{policies, s.Claims, s.Settings.seal}
-	if err := s.loadClientsTables(ctx, life, bucket); err != nil {
+	if err := s.loadClientsTables(ctx, life); err != nil {
 		return err
 	}
-	operators, err := openTable[json.RawMessage](ctx, life, s, bucket, "operators")
+	operators, err := table.Open[json.RawMessage](ctx, life, s.tables, "operators")
 	if err != nil {
 		return err
 	}
@@ -350,78 +175,46 @@ func (s *Store) loadTables(ctx, life context.Context, bucket func(string) (jetst
 	if err := s.Operators.sealAll(ctx); err != nil {
 		return err
 	}
-	ended, err := openTable[EndedSignIns](ctx, life, s, bucket, "ended")
+	ended, err := table.Open[EndedSignIns](ctx, life, s.tables, "ended")
 	if err != nil {
 		return err
 	}
 	if s.Ended, err = openEnded(ctx, ended); err != nil {
 		return err
 	}
-	certificates, err := bucket("certificates")
+	kv, err := s.engine.Bucket(ctx, "certificates")
 	if err != nil {
 		return err
 	}
-	s.Certificates = newCertificates(life, certificates)
-	s.tables = append(s.tables, s.Certificates)
+	s.Certificates = certificates.New(life, kv)
 	return nil
 }
 
 // loadStreams opens what is too long to be kept in memory.
-func (s *Store) loadStreams(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	late := func(name string, open func(context.Context, jetstream.JetStream, Config) (jetstream.Stream, error)) *lateStream {
-		return &lateStream{open: func(ctx context.Context) (jetstream.Stream, error) {
-			copies, err := s.replicas(ctx, js, name, cfg.Replicas)
-			if err != nil {
-				return nil, err
-			}
-			cfg := cfg
-			cfg.Replicas = copies
-			return open(ctx, js, cfg)
-		}}
-	}
-	s.Events = &Events{js: js, conn: s.conn, stream: late(eventsStream, openEvents), took: &s.meter, log: s.log}
-	if err := s.openSoon(ctx, "access events", s.Events.stream); err != nil {
+func (s *Store) loadStreams(ctx context.Context, cfg Config) (err error) {
+	s.Events, err = events.Open(ctx, s.engine, events.Config{Age: cfg.EventsAge, Bytes: cfg.EventsBytes, Took: &s.took, Log: s.log})
+	if err != nil {
 		return err
 	}
-	s.Audit = &Audit{turn: make(chan struct{}, 1), js: js, stream: late(auditStream, openAudit), took: &s.meter, head: audit.Root}
-	return s.openSoon(ctx, "audit log", s.Audit.stream)
-}
-
-// replicas is how many servers shall keep a stream. If the cluster does not say
-// how many do, it is an error: one that has lost a server must not lose copies, too.
-func (s *Store) replicas(ctx context.Context, js jetstream.JetStream, stream string, wished int) (int, error) {
-	if wished > 0 || s.server != nil {
-		return max(wished, 1), nil
-	}
-	n := 1
-	if len(s.conn.Servers()) >= 3 {
-		n = 3
-	}
-	have, err := js.Stream(ctx, stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return n, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("ask how often %s is kept: %w", stream, err)
-	}
-	return max(n, have.CachedInfo().Config.Replicas), nil
+	s.Audit, err = auditlog.Open(ctx, s.engine, &s.took)
+	return err
 }
 
 // loadClientsTables opens what is kept of clients beside themselves, and sinks.
-func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string) (jetstream.KeyValue, error)) error {
-	usages, err := openTable[Usage](ctx, life, s, bucket, "usage")
+func (s *Store) loadClientsTables(ctx, life context.Context) error {
+	usages, err := table.Open[Usage](ctx, life, s.tables, "usage")
 	if err != nil {
 		return err
 	}
-	activities, err := openTable[Activity](ctx, life, s, bucket, "activity")
+	activities, err := table.Open[Activity](ctx, life, s.tables, "activity")
 	if err != nil {
 		return err
 	}
-	proofs, err := openTable[Proof](ctx, life, s, bucket, "proofs")
+	proofs, err := table.Open[Proof](ctx, life, s.tables, "proofs")
 	if err != nil {
 		return err
 	}
-	sinks, err := openTable[StoredSink](ctx, life, s, bucket, "sinks")
+	sinks, err := table.Open[StoredSink](ctx, life, s.tables, "sinks")
 	if err != nil {
 		return err
 	}
@@ -431,47 +224,28 @@ func (s *Store) loadClientsTables(ctx, life context.Context, bucket func(string)
 
 // Close closes the store and unlocks its folder.
 func (s *Store) Close() error {
-	if s.heard != nil {
-		_ = s.heard.Unsubscribe() // the connection's end does as much
-	}
 	if s.stop != nil {
 		s.stop()
 	}
-	for _, t := range s.tables {
-		t.wait()
+	s.tables.Close()
+	if s.Certificates != nil {
+		s.Certificates.Wait()
 	}
-	if s.conn != nil {
-		s.conn.Close()
-	}
-	if s.server != nil {
-		s.server.Shutdown()
-		s.server.WaitForShutdown()
-	}
-	if s.lock != nil {
-		return s.lock.Release()
-	}
-	return nil
+	s.work.Wait()
+	return s.engine.Close()
 }
 
-// serverLog lets the embedded server's warnings and errors through.
-type serverLog struct {
-	log   *slog.Logger
-	heard func(text string) // is told of errors
-}
+// Writes returns how many writes there were since the store was opened, and the time
+// they took.
+func (s *Store) Writes() bucket.Writes { return s.took.Written() }
 
-func (l *serverLog) Noticef(string, ...any) {}
-func (l *serverLog) Debugf(string, ...any)  {}
-func (l *serverLog) Tracef(string, ...any)  {}
-func (l *serverLog) Warnf(format string, v ...any) {
-	l.log.Warn("store", "detail", fmt.Sprintf(format, v...))
-}
+// Connected reports whether the store can be reached now.
+func (s *Store) Connected() bool { return s.engine.Connected() }
 
-func (l *serverLog) Errorf(format string, v ...any) {
-	text := fmt.Sprintf(format, v...)
-	l.log.Error("store", "detail", text)
-	l.heard(text)
-}
+// OnWrite has f told of this node's own writes that others should know of at
+// once, after they were acknowledged. f must not wait.
+func (s *Store) OnWrite(f func(table.Change)) { s.tables.OnWrite(f) }
 
-func (l *serverLog) Fatalf(format string, v ...any) {
-	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
-}
+// Told takes what another node has written. The bucket's revisions decide: what
+// is known already, or is older than what is known, changes nothing.
+func (s *Store) Told(c table.Change) { s.tables.Told(c) }

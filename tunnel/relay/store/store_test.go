@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"adit/tunnel/wire"
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/engine"
 )
 
 func open(tb testing.TB, dir string) *Store {
@@ -32,8 +34,7 @@ func secret() (s [32]byte) {
 	return s
 }
 
-func nobodyAway(string, Holder) bool { return false }
-func allAway(string, Holder) bool    { return true }
+func nobodyAway(string, claims.Holder) bool { return false }
 
 func TestClientsLiveThroughRestart(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
@@ -42,7 +43,7 @@ func TestClientsLiveThroughRestart(t *testing.T) {
 	if _, err := s.Clients.Add(ctx, "Shop", first, "hint"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Clients.Add(ctx, "shop", second, ""); !errors.Is(err, ErrExists) {
+	if _, err := s.Clients.Add(ctx, "shop", second, ""); !errors.Is(err, bucket.ErrExists) {
 		t.Errorf("a second client of the name: got %v, want ErrExists", err)
 	}
 	if err := s.Close(); err != nil {
@@ -90,7 +91,7 @@ func TestClientsLiveThroughRestart(t *testing.T) {
 	if err != nil || again.ID == c.ID {
 		t.Errorf("the name again: got %+v, %v; want a new client", again, err)
 	}
-	if _, err := s.Clients.Revoke(ctx, "nobody"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Clients.Revoke(ctx, "nobody"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
@@ -101,86 +102,6 @@ func TestClientNames(t *testing.T) {
 		if _, err := s.Clients.Add(t.Context(), name, secret(), ""); !errors.Is(err, ErrName) {
 			t.Errorf("%q: got %v, want ErrName", name, err)
 		}
-	}
-}
-
-func TestClaims(t *testing.T) {
-	holder := func(instance, key, mode string) Holder {
-		return Holder{Slot: SlotTLS, Instance: instance, Key: key, Type: "https", Mode: mode}
-	}
-	plain := holder("i1", "k2", "standard")
-	plain.Slot = SlotPlain
-	ephemeral := holder("i1", "k1", "standard")
-	ephemeral.Ephemeral = true
-	type attempt struct {
-		client string
-		holder Holder
-		away   func(string, Holder) bool
-		want   error
-	}
-	for _, c := range []struct {
-		name     string
-		attempts []attempt
-		holders  int
-	}{
-		{"again by itself", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c1", holder("i1", "k1", "standard"), nobodyAway, nil}}, 1},
-		{"by another client", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c2", holder("i2", "k1", "standard"), allAway, ErrTaken}}, 1},
-		{"by another agent of the client", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c1", holder("i2", "k1", "standard"), nobodyAway, ErrTakenByOwn}}, 1},
-		{"after that agent is away", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c1", holder("i2", "k1", "standard"), allAway, nil}}, 1},
-		{"balanced joins", []attempt{{"c1", holder("i1", "k1", "balanced"), nobodyAway, nil}, {"c1", holder("i2", "k1", "balanced"), nobodyAway, nil}}, 2},
-		{"balanced of another client", []attempt{{"c1", holder("i1", "k1", "balanced"), nobodyAway, nil}, {"c2", holder("i2", "k1", "balanced"), nobodyAway, ErrTaken}}, 1},
-		{"modes do not mix", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c1", holder("i2", "k1", "balanced"), nobodyAway, ErrMode}}, 1},
-		{"the other slot is free", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c1", plain, nobodyAway, nil}}, 2},
-		{"the other slot of another client", []attempt{{"c1", holder("i1", "k1", "standard"), nobodyAway, nil}, {"c2", plain, nobodyAway, ErrTaken}}, 1},
-		{"a forgotten ephemeral", []attempt{{"c1", ephemeral, nobodyAway, nil}, {"c2", holder("i2", "k1", "standard"), allAway, nil}}, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			s := open(t, dir)
-			target := TargetDomain("shop.example.com")
-			for i, a := range c.attempts {
-				if _, err := s.Claims.Take(t.Context(), target, a.client, a.holder, a.away); !errors.Is(err, a.want) {
-					t.Errorf("attempt %d: got %v, want %v", i, err, a.want)
-				}
-			}
-			s.Close()
-			s = open(t, dir)
-			got, ok := s.Claims.Get(target)
-			if !ok || len(got.Holders) != c.holders {
-				t.Errorf("after a restart: got %+v, want %d holders", got, c.holders)
-			}
-			if err := s.Claims.ReleaseClient(t.Context(), got.ClientID); err != nil {
-				t.Fatal(err)
-			}
-			if _, ok := s.Claims.Get(target); ok {
-				t.Error("it is still held after its release")
-			}
-			if _, err := s.Claims.Take(t.Context(), target, "c9", holder("i9", "k9", "standard"), nobodyAway); err != nil {
-				t.Errorf("after its release: %v", err)
-			}
-		})
-	}
-}
-
-func TestOneNameHasOneOwnerUnderRace(t *testing.T) {
-	s := open(t, t.TempDir())
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	won := 0
-	for i := range 16 {
-		wg.Go(func() {
-			h := Holder{Slot: SlotPort, Instance: fmt.Sprint(i), Key: "k", Mode: "standard"}
-			if _, err := s.Claims.Take(t.Context(), TargetPort("tcp", 20000), fmt.Sprint("c", i), h, nobodyAway); err == nil {
-				mu.Lock()
-				won++
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	if won != 1 {
-		t.Errorf("%d got the port, want 1", won)
 	}
 }
 
@@ -195,7 +116,7 @@ func TestPoliciesAndSettings(t *testing.T) {
 	if err := s.Policies.Delete(ctx, "domain.a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Policies.Delete(ctx, "domain.a"); !errors.Is(err, ErrNotFound) {
+	if err := s.Policies.Delete(ctx, "domain.a"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 	if len(told) < 2 || told[0] != "domain.a true" && told[0] != "domain.atrue" {
@@ -242,26 +163,10 @@ func TestWriteReturnsWhenAllHaveHeard(t *testing.T) {
 	}
 }
 
-func TestEventsComeBackInOrder(t *testing.T) {
-	dir, ctx := t.TempDir(), t.Context()
-	s := open(t, dir)
-	for i := range 5 {
-		if err := s.Events.Append(ctx, []wire.Access{{Path: fmt.Sprint(2 * i)}, {Path: fmt.Sprint(2*i + 1)}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Close()
-	s = open(t, dir)
-	got, err := s.Events.Latest(ctx, 4)
-	if err != nil || len(got) != 4 || got[0].Path != "6" || got[3].Path != "9" {
-		t.Errorf("got %v, %v; want 6 to 9", got, err)
-	}
-}
-
 func TestSecondRelayIsRefusedTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
-	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(t.Context(), Config{Dir: dir}); !errors.Is(err, engine.ErrLocked) {
 		t.Errorf("got %v, want ErrLocked", err)
 	}
 }
@@ -322,8 +227,8 @@ func writeUntilKilled(dir string) {
 		return
 	}
 	for {
-		target := TargetDomain(newID("d"))
-		if _, err := s.Claims.Take(context.Background(), target, "c", Holder{Slot: SlotTLS, Key: "k"}, nobodyAway); err != nil {
+		target := claims.TargetDomain(newID("d"))
+		if _, err := s.Claims.Take(context.Background(), target, "c", claims.Holder{Slot: claims.SlotTLS, Key: "k"}, nobodyAway); err != nil {
 			fmt.Println(err)
 			return
 		}

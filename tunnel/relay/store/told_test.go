@@ -2,12 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/table"
 )
 
 // TestWhatIsToldIsTakenByItsRevision has another node tell of writes in any order.
@@ -16,7 +17,7 @@ func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
 	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"now":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	_, rev, _ := s.Policies.table.get("domain.a")
+	_, rev, _ := s.Policies.table.Get("domain.a")
 	heard := -1 // what is there comes first
 	s.Policies.OnValues(func(string, StoredPolicy, bool) { heard++ })
 	document := func() string {
@@ -27,7 +28,7 @@ func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
 		return string(p.Document)
 	}
 	tell := func(rev uint64, text string) {
-		c := Change{Table: "policies", Key: "domain.a", Revision: rev, Removed: text == ""}
+		c := table.Change{Table: "policies", Key: "domain.a", Revision: rev, Removed: text == ""}
 		if text != "" {
 			c.Value = []byte(`{"target":"domain.a","document":` + text + `}`)
 		}
@@ -50,7 +51,7 @@ func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
 			t.Errorf("told %q of revision %d: the policy is %s after %d changes, want %s after %d", c.value, c.rev, document(), heard, c.want, c.heard)
 		}
 	}
-	for _, c := range []Change{{Table: "policies"}, {Table: "none", Key: "a", Revision: 1}, {Table: "policies", Key: "x", Revision: 9, Value: []byte("{")}} {
+	for _, c := range []table.Change{{Table: "policies"}, {Table: "none", Key: "a", Revision: 1}, {Table: "policies", Key: "x", Revision: 9, Value: []byte("{")}} {
 		s.Told(c)
 	}
 	if len(s.Policies.List()) != 1 || heard != 3 {
@@ -61,8 +62,8 @@ func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
 func TestOwnWritesAreTold(t *testing.T) {
 	ns := startNATS(t, t.TempDir(), 0, nil)
 	s := openAt(t, Config{URLs: []string{ns.ClientURL()}})
-	var told []Change
-	s.OnWrite(func(c Change) { told = append(told, c) })
+	var told []table.Change
+	s.OnWrite(func(c table.Change) { told = append(told, c) })
 	if _, err := s.Clients.Add(t.Context(), "shop", secret(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -83,54 +84,15 @@ func TestOwnWritesAreTold(t *testing.T) {
 	}
 }
 
-// TestNewestValueIsForgottenWhenItIsGone has a node come back after so long that
-// nothing tells of a removal any more, and of the newest value at that.
-func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
-	s := open(t, t.TempDir())
-	for _, name := range []string{"kept", "gone"} {
-		if _, err := s.Clients.Add(t.Context(), name, secret(), ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	table := s.Clients.table
-	for i, name := range []string{"lost", "lagging"} {
-		c := Client{ID: newID("c"), Name: name, Secrets: []Secret{newSecret([32]byte{byte(9 + i)}, "", time.Now())}}
-		table.set(name, c, uint64(1000+i))
-	}
-	ask := table.leads
-	if there, err := ask(t.Context(), "kept"); !there || err != nil {
-		t.Errorf("the leader has a client: %t, %v", there, err)
-	}
-	table.leads = func(ctx context.Context, key string) (bool, error) {
-		switch key {
-		case "lagging":
-			return true, nil
-		case "gone":
-			return false, errors.New("no answer")
-		}
-		return ask(ctx, key)
-	}
-	table.refollow()
-	eventually(t, "a client that the bucket does not have is forgotten", func() bool {
-		_, ok := s.Clients.Authenticate(append([]byte{9}, make([]byte, 31)...), time.Now())
-		return !ok
-	})
-	for _, name := range []string{"kept", "gone", "lagging"} {
-		if _, ok := s.Clients.Get(name); !ok {
-			t.Errorf("the client %s was forgotten", name)
-		}
-	}
-}
-
 // TestPolicyNamesWhatItReplaces has a write to be made late, as by a server of
 // the cluster that stood still, after another was made meanwhile.
 func TestPolicyNamesWhatItReplaces(t *testing.T) {
 	s := open(t, t.TempDir())
-	kv := &late{KeyValue: s.Policies.table.kv}
+	kv := &late{}
 	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"first":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	s.Policies.table.kv = kv
+	s.Policies = &Policies{over[StoredPolicy](t, s, "policies", func(of jetstream.KeyValue) jetstream.KeyValue { kv.KeyValue = of; return kv }), s.Claims, nil}
 	kv.hold = true
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

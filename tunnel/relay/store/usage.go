@@ -2,10 +2,9 @@ package store
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"slices"
 	"time"
+
+	"adit/tunnel/relay/store/table"
 )
 
 // Usage is what a client's visitors moved in a month.
@@ -68,11 +67,11 @@ func (v Usage) of(month string) Usage {
 func MonthOf(t time.Time) string { return t.UTC().Format("2006-01") }
 
 // Usages are of the clients that had visitors, by client id.
-type Usages struct{ table *table[Usage] }
+type Usages struct{ table *table.Table[Usage] }
 
 // Get returns a client's usage of a month.
 func (u *Usages) Get(clientID, month string) Usage {
-	v, _, _ := u.table.get(clientID)
+	v, _, _ := u.table.Get(clientID)
 	v.ClientID = clientID
 	v = v.of(month)
 	v.Others, v.Runs = nil, nil
@@ -91,7 +90,7 @@ type Tally struct {
 // Add brings a client's usage of a month up to a tally, and returns it. To do so
 // twice is no more than once: a write that was not answered may be made after all.
 func (u *Usages) Add(ctx context.Context, clientID, month string, t Tally) (Usage, error) {
-	v, err := u.table.change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
+	v, err := u.table.Change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
 		v.ClientID = clientID
 		v = v.of(month)
 		before, runs := t.Before, make([]Counted, 0, len(v.Runs)+1)
@@ -115,112 +114,11 @@ func (u *Usages) Add(ctx context.Context, clientID, month string, t Tally) (Usag
 
 // Counted is how much of a run is in a client's usage, as far as it is known.
 func (u *Usages) Counted(clientID, run string) (Counted, bool) {
-	v, _, _ := u.table.get(clientID)
+	v, _, _ := u.table.Get(clientID)
 	for _, r := range v.Runs {
 		if r.Run == run {
 			return r, true
 		}
 	}
 	return Counted{}, false
-}
-
-// Seen is where a client's agent was last seen.
-type Seen struct {
-	At        time.Time `json:"at"`
-	Connected bool      `json:"connected"` // then, to Node
-	Node      string    `json:"node"`
-	Address   string    `json:"address"`
-	Transport string    `json:"transport"`
-	Version   string    `json:"version"`
-	OS        string    `json:"os"`
-	Arch      string    `json:"arch"`
-	Hostname  string    `json:"hostname,omitempty"`
-	Instance  string    `json:"instance"`
-}
-
-// ClientError is something that an agent reported.
-type ClientError struct {
-	Time    time.Time `json:"time"`
-	Key     string    `json:"key,omitempty"`
-	Message string    `json:"message"`
-	Node    string    `json:"node"`
-}
-
-// Equal reports whether both are the same report.
-func (e ClientError) Equal(o ClientError) bool {
-	return e.Time.Equal(o.Time) && e.Key == o.Key && e.Message == o.Message && e.Node == o.Node
-}
-
-// Activity is what is known of a client's agents when they are away, too.
-type Activity struct {
-	ClientID string        `json:"client_id"`
-	Seen     Seen          `json:"seen"`
-	Errors   []ClientError `json:"errors,omitempty"` // oldest first
-}
-
-// MaxErrors is how many errors of a client are kept.
-const MaxErrors = 50
-
-// Activities are of the clients that ever connected, by client id.
-type Activities struct{ table *table[Activity] }
-
-// Get returns a client's activity.
-func (a *Activities) Get(clientID string) (Activity, bool) {
-	v, _, ok := a.table.get(clientID)
-	return v, ok
-}
-
-// aheadOf is how far a node's clock may be ahead of another's.
-const aheadOf = time.Hour
-
-// Note keeps where an agent was seen, unless something newer is known, and adds
-// to its errors. What is known from the future was written by a clock that was
-// wrong.
-func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
-	_, err := a.table.change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
-		v.ClientID = clientID
-		if !seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf)) {
-			v.Seen = seen
-		}
-		// A write that was cut off may have come through: nothing is kept twice.
-		fresh := slices.DeleteFunc(slices.Clone(errs), func(e ClientError) bool {
-			return slices.ContainsFunc(v.Errors, e.Equal)
-		})
-		if len(fresh) > 0 {
-			v.Errors = append(slices.Clone(v.Errors), fresh...)
-			slices.SortStableFunc(v.Errors, func(a, b ClientError) int { return a.Time.Compare(b.Time) })
-			v.Errors = v.Errors[max(0, len(v.Errors)-MaxErrors):]
-		}
-		return v, nil
-	})
-	return err
-}
-
-// Kept returns the ids of the clients of which there is usage, activity or a
-// proof, in no order.
-func (s *Store) Kept() []string {
-	ids := make(map[string]bool)
-	s.Usages.table.each(func(id string, _ Usage) bool { ids[id] = true; return true })
-	s.Activities.table.each(func(id string, _ Activity) bool { ids[id] = true; return true })
-	s.Proofs.table.each(func(_ string, p Proof) bool { ids[p.ClientID] = true; return true })
-	return slices.Collect(maps.Keys(ids))
-}
-
-// Forget removes usage, activity and proofs of a client.
-func (s *Store) Forget(ctx context.Context, clientID string) error {
-	err := errors.Join(absent(s.Usages.table.drop(ctx, clientID)), absent(s.Activities.table.drop(ctx, clientID)))
-	for _, p := range s.Proofs.List() {
-		if p.ClientID == clientID {
-			err = errors.Join(err, s.Proofs.Delete(ctx, p.Domain))
-		}
-	}
-	return err
-}
-
-// absent takes what was not there for removed.
-func absent(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
 }

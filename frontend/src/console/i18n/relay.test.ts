@@ -30,7 +30,7 @@ const sinks = import.meta.glob<string>('../../../../tunnel/relay/sink/sink.go', 
   import: 'default',
   eager: true,
 });
-const scopes = import.meta.glob<string>('../../../../tunnel/relay/store/{scope,clients}.go', {
+const scopes = import.meta.glob<string>('../../../../tunnel/relay/store/{scope/scope,clients}.go', {
   query: '?raw',
   import: 'default',
   eager: true,

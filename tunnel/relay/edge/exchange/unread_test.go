@@ -15,7 +15,7 @@ import (
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/backlog"
 	"adit/tunnel/relay/edge/routing"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -102,7 +102,7 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 		waiting := backlog.New(backlog.DefaultMemory)
 		f := New(Config{Backlog: waiting, TakeOut: table.TakeOut, Log: slog.New(slog.DiscardHandler)})
 		b := &routing.Backend{Key: "k", HTTP2: true, Agent: &routing.Agent{ClientID: "c", Instance: "i", Session: origin}}
-		face := routing.Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeHTTPS, Domain: "shop.test"}
+		face := routing.Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotTLS, Type: wire.TypeHTTPS, Domain: "shop.test"}
 		ep, err := table.Attach(face, b)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,7 @@ package routing
 
 import (
 	"adit/internal/wildcard"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -25,7 +25,7 @@ func (t *Table) Domain(name, slot string) *Endpoint {
 // ShownAs is the name by which the certificate of a name is remembered: all names of
 // a wildcard have one, and strangers can ask for any number of them.
 func (t *Table) ShownAs(name string) string {
-	if ep := t.Domain(name, store.SlotTLS); ep != nil {
+	if ep := t.Domain(name, claims.SlotTLS); ep != nil {
 		return ep.Domain
 	}
 	return name
@@ -36,7 +36,7 @@ func (t *Table) PassThrough(name string) *Endpoint {
 	if name == "" {
 		return nil
 	}
-	if ep := t.Domain(name, store.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
+	if ep := t.Domain(name, claims.SlotTLS); ep != nil && ep.Type == wire.TypeTLS {
 		return ep
 	}
 	return nil

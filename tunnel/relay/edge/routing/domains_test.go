@@ -3,7 +3,7 @@ package routing
 import (
 	"testing"
 
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -12,7 +12,7 @@ func attached(tb testing.TB, alone map[string]bool, names ...string) *Table {
 	tb.Helper()
 	table := New(Config{Alone: func(name string) bool { return alone[name] }})
 	for _, name := range names {
-		f := Face{Target: store.TargetDomain(name), Slot: store.SlotTLS, Type: wire.TypeHTTPS, Domain: name}
+		f := Face{Target: claims.TargetDomain(name), Slot: claims.SlotTLS, Type: wire.TypeHTTPS, Domain: name}
 		table.endpoints[f.Place()] = &Endpoint{Face: f}
 		table.count(f, 1)
 	}
@@ -26,13 +26,13 @@ func TestDomainsAreFoundByWhoseTheyAre(t *testing.T) {
 		"api.shop.test": "", "deep.any.shop.test": "", "test": "", "": "", "-.shop.test": "", "any.shop.testing": "",
 	} {
 		got := ""
-		if ep := table.Domain(name, store.SlotTLS); ep != nil {
+		if ep := table.Domain(name, claims.SlotTLS); ep != nil {
 			got = ep.Domain
 		}
 		if got != want {
 			t.Errorf("%q is served by %q, want %q", name, got, want)
 		}
-		if table.Domain(name, store.SlotPlain) != nil {
+		if table.Domain(name, claims.SlotPlain) != nil {
 			t.Errorf("%q is served in the other slot", name)
 		}
 	}
@@ -52,7 +52,7 @@ func BenchmarkDomain(b *testing.B) {
 			table := attached(b, nil, c.serves...)
 			b.ReportAllocs()
 			for b.Loop() {
-				table.Domain(c.asked, store.SlotTLS)
+				table.Domain(c.asked, claims.SlotTLS)
 			}
 		})
 	}

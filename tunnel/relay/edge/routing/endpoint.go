@@ -17,7 +17,7 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
 	"adit/tunnel/relay/shape"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -43,15 +43,15 @@ func (f Face) Place() string { return f.Target + "/" + f.Slot }
 // SlotOf returns the slot of a claim that a tunnel of that type and mode takes.
 func SlotOf(tunnelType, mode string) string {
 	if mode == wire.ModePrivate {
-		return store.SlotPrivate
+		return claims.SlotPrivate
 	}
 	switch tunnelType {
 	case wire.TypeHTTP:
-		return store.SlotPlain
+		return claims.SlotPlain
 	case wire.TypeHTTPS, wire.TypeTLS:
-		return store.SlotTLS
+		return claims.SlotTLS
 	}
-	return store.SlotPort
+	return claims.SlotPort
 }
 
 // Agent is one session of an agent.

@@ -21,7 +21,7 @@ import (
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/webhook"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -93,7 +93,7 @@ func (t *Table) get(place string) *Endpoint {
 
 // own finds the endpoint of a name, or of a wildcard itself.
 func (t *Table) own(name, slot string) *Endpoint {
-	return t.get(Face{Target: store.TargetDomain(name), Slot: slot}.Place())
+	return t.get(Face{Target: claims.TargetDomain(name), Slot: slot}.Place())
 }
 
 // count counts an endpoint that begins to be served, n 1, or ends, n -1.
@@ -236,7 +236,7 @@ func (t *Table) Passes() bool { return t.passing.Load() > 0 }
 
 // Private finds the endpoint of a private tunnel; nil: there is none.
 func (t *Table) Private(target string) *Endpoint {
-	return t.get(Face{Target: target, Slot: store.SlotPrivate}.Place())
+	return t.get(Face{Target: target, Slot: claims.SlotPrivate}.Place())
 }
 
 // Invitations are the targets of the private tunnels that let the guest in, sorted. What

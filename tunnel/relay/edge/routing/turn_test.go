@@ -10,7 +10,7 @@ import (
 
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/origin/origintest"
-	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -27,7 +27,7 @@ type sharedSite struct {
 func newSharedSite(t *testing.T) *sharedSite {
 	t.Helper()
 	s := &sharedSite{
-		face:  Face{Target: store.TargetDomain("shop.test"), Slot: store.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
+		face:  Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotTLS, Type: wire.TypeTLS, Mode: wire.ModeBalanced, Domain: "shop.test"},
 		first: new(origintest.Session),
 	}
 	var aside sync.WaitGroup

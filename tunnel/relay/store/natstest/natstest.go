@@ -1,5 +1,6 @@
 // Package natstest runs NATS servers for tests, as an operator would run them
-// beside the relay: inside the test's process, alone or as a cluster.
+// beside the relay: inside the test's process, alone or as a cluster. It also has
+// buckets that misbehave.
 package natstest
 
 import (

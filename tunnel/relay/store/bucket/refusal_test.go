@@ -1,0 +1,32 @@
+package bucket
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestRefusalsForGood tells what a cluster will never do from what it cannot yet.
+func TestRefusalsForGood(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		good bool
+	}{
+		"a server is away":      {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline"}, false},
+		"a server is not known": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement"}, false},
+		"nothing of it is yet":  {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, miscellaneous issue"}, false},
+		"one is full, one away": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline, insufficient storage"}, false},
+		"no server has the tag": {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, tags not matched ['ssd']"}, true},
+		"no server has room":    {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, insufficient storage"}, true},
+		"no leader":             {&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}, false},
+		"bad configuration":     {&jetstream.APIError{Code: 400, ErrorCode: 10052, Description: "replicas"}, true},
+		"nobody answers":        {nats.ErrNoResponders, false},
+		"answered from beneath": {fmt.Errorf("open: %w", &jetstream.APIError{Code: 400, ErrorCode: 10052}), true},
+	} {
+		if IsRefusal(c.err) != c.good {
+			t.Errorf("%s: refused for good: %v", name, !c.good)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package claims
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestAgentsThatComeAndGoDoNotFillAClaim has agents share a name that are new each
+// time they start, as containers without a volume are: what is kept of those that
+// are gone must not grow until the claim is larger than the store takes.
+func TestAgentsThatComeAndGoDoNotFillAClaim(t *testing.T) {
+	claim := Claim{Target: TargetDomain("shop.example.com"), ClientID: "c1"}
+	holder := func(i int) Holder {
+		return Holder{Slot: SlotTLS, Instance: fmt.Sprintf("i_%018d", i), Key: "declared-web", Type: "https", Mode: "balanced"}
+	}
+	const here = 3 // at once
+	for i := range 5000 {
+		away := func(_ string, h Holder) bool {
+			return !slices.ContainsFunc([]int{i - 1, i - 2}, func(n int) bool { return n >= 0 && holder(n) == h })
+		}
+		next, err := take(claim, "c1", holder(i), away)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim = next
+	}
+	status, err := open(t, t.TempDir()).bucket.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maxValue := int(status.(*jetstream.KeyValueBucketStatus).StreamInfo().Config.MaxMsgSize)
+	text, err := json.Marshal(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > maxValue/4 {
+		t.Errorf("the claim has %d holders and %d bytes, of %d that the store takes", len(claim.Holders), len(text), maxValue)
+	}
+	for i := 5000 - here; i < 5000; i++ {
+		if !slices.Contains(claim.Holders, holder(i)) {
+			t.Errorf("agent %d is here and holds nothing", i)
+		}
+	}
+}

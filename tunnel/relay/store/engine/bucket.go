@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+)
+
+const maxValue = 256 << 10
+
+// Bucket makes the bucket of a name, or finds it.
+func (e *Engine) Bucket(ctx context.Context, name string) (kv jetstream.KeyValue, err error) {
+	err = bucket.Patiently(ctx, func(ctx context.Context) error {
+		replicas, err := e.copies(ctx, "KV_adit_"+name)
+		if err != nil {
+			return err
+		}
+		kv, err = e.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
+			Replicas: replicas, LimitMarkerTTL: bucket.MarkerTTL,
+		})
+		var failed *jetstream.APIError
+		if e.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
+			if full := checkRoom(e.cfg.Dir); full != nil {
+				return full
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open store of %s: %w", name, err)
+	}
+	return kv, nil
+}
+
+// copies is how many servers shall keep a stream. If the cluster does not say
+// how many do, it is an error: one that has lost a server must not lose copies, too.
+func (e *Engine) copies(ctx context.Context, stream string) (int, error) {
+	if wished := e.cfg.Replicas; wished > 0 || e.server != nil {
+		return max(wished, 1), nil
+	}
+	n := 1
+	if len(e.conn.Servers()) >= 3 {
+		n = 3
+	}
+	have, err := e.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return n, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask how often %s is kept: %w", stream, err)
+	}
+	return max(n, have.CachedInfo().Config.Replicas), nil
+}

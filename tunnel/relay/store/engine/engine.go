@@ -1,0 +1,272 @@
+// Package engine is the JetStream that the store keeps its state in: a server inside
+// the process by default, whose every write is on the disk before it is acknowledged,
+// or an external cluster, with the same face. It holds the data folder, makes buckets
+// and streams with as many copies as there shall be, and brings a server back whose
+// disk was full. What is kept in them is its callers'.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/internal/lockfile"
+	_ "adit/tunnel/relay/store/engine/quiet"
+)
+
+const (
+	lockFile     = "relay.lock"
+	maxStoreSize = 64 << 30
+	startWait    = 30 * time.Second
+	clusterWait  = 55 * time.Second // it may have just started, too
+	lateWait     = 20 * time.Second // for what a relay can start without
+)
+
+// ErrLocked is returned by Open.
+var ErrLocked = errors.New("another relay uses the data folder")
+
+// Config says where an engine is.
+type Config struct {
+	// Dir is the relay's data folder; it is locked while the engine is open.
+	Dir string
+	// URLs are of an external NATS cluster; if empty, a server runs in this process.
+	URLs []string
+	// Credentials, CA, Cert and Key are files for an external cluster; each may be empty.
+	Credentials, CA, Cert, Key string
+	// Replicas is how many servers of an external cluster keep each value. If
+	// zero, 3 where the cluster has as many, else 1; never fewer than before.
+	Replicas int
+	Log      *slog.Logger
+}
+
+// Engine is an open engine. All methods but Close may be called from several
+// goroutines.
+type Engine struct {
+	cfg    Config
+	log    *slog.Logger
+	lock   *lockfile.Lock
+	server *server.Server // nil with an external cluster
+	files  server.JetStreamConfig
+	broken chan struct{} // a write of server's has failed; room for one
+	back   chan struct{} // the cluster can be reached again; room for one
+	conn   *nats.Conn
+	js     jetstream.JetStream
+}
+
+// Open locks the data folder, and starts the server in this process or connects to
+// the cluster.
+func Open(cfg Config) (*Engine, error) {
+	e := &Engine{cfg: cfg, log: cfg.Log, broken: make(chan struct{}, 1), back: make(chan struct{}, 1)}
+	if err := e.open(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Engine) open() (err error) {
+	cfg := e.cfg
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		advice := "make it, or set another data_dir"
+		if errors.Is(err, fs.ErrPermission) {
+			who := "the user that the relay runs as"
+			if id := os.Getuid(); id >= 0 { // no system without numbers
+				who += fmt.Sprintf(" (number %d)", id)
+			}
+			advice = "make it and give it to " + who + ", or set another data_dir"
+		}
+		return &folderError{cfg.Dir, "cannot be made", advice, err}
+	}
+	if e.lock, err = lockfile.Take(filepath.Join(cfg.Dir, lockFile)); err != nil {
+		switch {
+		case errors.Is(err, lockfile.ErrHeld):
+			return fmt.Errorf("open data folder %s: %w; end that one, or set another data_dir", cfg.Dir, ErrLocked)
+		case errors.Is(err, fs.ErrPermission):
+			return &folderError{cfg.Dir, "may not be written by the user that the relay runs as", "give it the right to, or set another data_dir", err}
+		}
+		return fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
+	}
+	if len(cfg.URLs) == 0 {
+		err = e.embed()
+	} else {
+		err = e.connect()
+	}
+	if err != nil {
+		return err
+	}
+	if e.js, err = jetstream.New(e.conn); err != nil {
+		return fmt.Errorf("open JetStream: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) embed() error {
+	opts := &server.Options{
+		ServerName: "adit-relay",
+		JetStream:  true,
+		StoreDir:   filepath.Join(e.cfg.Dir, "nats"),
+		DontListen: true,
+		SyncAlways: true,
+		NoSigs:     true,
+		NoLog:      true,
+		MaxPayload: 1 << 20,
+
+		JetStreamMaxMemory: 16 << 20,
+		JetStreamMaxStore:  maxStoreSize,
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return fmt.Errorf("set up the store's server: %w", err)
+	}
+	e.files = filesOf(opts)
+	ns.SetLoggerV2(&serverLog{e.log, e.heard}, false, false, false)
+	ns.Start()
+	e.server = ns
+	if !ns.ReadyForConnections(startWait) {
+		return errors.New("the store's server did not start; its files in the data folder may be damaged")
+	}
+	e.conn, err = nats.Connect("", nats.InProcessServer(ns), nats.Name("adit relay"), nats.MaxReconnects(-1),
+		nats.Timeout(startWait)) // it answers as soon as the machine lets it
+	if err != nil {
+		return fmt.Errorf("connect to the store's server: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) connect() error {
+	cfg := e.cfg
+	opts := []nats.Option{
+		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
+		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
+		nats.ReconnectBufSize(-1), // a write that was told to have failed is not made minutes later
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				e.log.Warn("store is away", "error", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.log.Debug("store", "error", err) }),
+		nats.ReconnectHandler(func(c *nats.Conn) {
+			e.log.Info("store is back", "server", c.ConnectedUrlRedacted())
+			select {
+			case e.back <- struct{}{}:
+			default:
+			}
+		}),
+	}
+	if cfg.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(cfg.Credentials))
+	}
+	if cfg.CA != "" {
+		opts = append(opts, nats.RootCAs(cfg.CA))
+	}
+	if cfg.Cert != "" {
+		opts = append(opts, nats.ClientCert(cfg.Cert, cfg.Key))
+	}
+	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), opts...)
+	if err != nil {
+		hint := ""
+		if errors.Is(err, nats.ErrNoServers) {
+			hint = "; see that one of them runs, and can be reached from here"
+		}
+		return fmt.Errorf("connect to NATS at %s: %w%s", redacted(cfg.URLs), err, hint)
+	}
+	e.conn = conn
+	return nil
+}
+
+// redacted is a list of URLs without the passwords in them.
+func redacted(list []string) string {
+	var shown []string
+	for _, text := range list {
+		u, err := url.Parse(text)
+		if err != nil {
+			shown = append(shown, "an address that does not parse")
+			continue
+		}
+		shown = append(shown, u.Redacted())
+	}
+	return strings.Join(shown, ", ")
+}
+
+// Run does what is to be done while the engine is used, until ctx ends. It calls again
+// whenever watches may be silent: they are to begin anew. again must not wait.
+func (e *Engine) Run(ctx context.Context, again func()) {
+	if e.server != nil {
+		e.heal(ctx, again)
+		return
+	}
+	for {
+		select {
+		case <-e.back:
+			again()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Alone reports whether the server is in this process, so that there is no other node.
+func (e *Engine) Alone() bool { return e.server != nil }
+
+// Patience is how long all that is kept may take to be opened.
+func (e *Engine) Patience() time.Duration {
+	if e.server == nil {
+		return clusterWait
+	}
+	return startWait
+}
+
+// JetStream is for requests to the engine.
+func (e *Engine) JetStream() jetstream.JetStream { return e.js }
+
+// Connected reports whether the engine can be reached now.
+func (e *Engine) Connected() bool { return e.conn.Status() == nats.CONNECTED }
+
+// Close ends the engine, after all who use it, and unlocks its folder.
+func (e *Engine) Close() error {
+	if e.conn != nil {
+		e.conn.Close()
+	}
+	if e.server != nil {
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+	}
+	if e.lock != nil {
+		return e.lock.Release()
+	}
+	return nil
+}
+
+// serverLog lets the embedded server's warnings and errors through.
+type serverLog struct {
+	log   *slog.Logger
+	heard func(text string) // is told of errors
+}
+
+func (l *serverLog) Noticef(string, ...any) {}
+func (l *serverLog) Debugf(string, ...any)  {}
+func (l *serverLog) Tracef(string, ...any)  {}
+func (l *serverLog) Warnf(format string, v ...any) {
+	l.log.Warn("store", "detail", fmt.Sprintf(format, v...))
+}
+
+func (l *serverLog) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	l.log.Error("store", "detail", text)
+	l.heard(text)
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.log.Error("store", "detail", fmt.Sprintf(format, v...))
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+)
+
+// Stream is a stream that the cluster may have nobody to answer for as the
+// store opens. It is opened with the first use that succeeds.
+type Stream struct {
+	open func(context.Context) (jetstream.Stream, error)
+
+	mu   sync.Mutex
+	have jetstream.Stream
+}
+
+// NewStream is a stream that open opens.
+func NewStream(open func(context.Context) (jetstream.Stream, error)) *Stream {
+	return &Stream{open: open}
+}
+
+// Ready opens the stream, unless it is.
+func (l *Stream) Ready(ctx context.Context) error {
+	_, err := l.get(ctx)
+	return err
+}
+
+func (l *Stream) get(ctx context.Context) (jetstream.Stream, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.have == nil {
+		s, err := l.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.have = s
+	}
+	return l.have, nil
+}
+
+// Info and GetMsg are those of the stream.
+func (l *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	s, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Info(ctx)
+}
+
+func (l *Stream) GetMsg(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+	s, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.GetMsg(ctx, seq)
+}
+
+// Stream opens a stream, or leaves it to its first use where the cluster has nobody to
+// answer for it for a while: names, policies and clients are all that a relay cannot
+// start without. make makes it, or finds it, for so many servers to keep; part is what
+// the log calls it.
+func (e *Engine) Stream(ctx context.Context, name, part string, make func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error)) (*Stream, error) {
+	s := NewStream(func(ctx context.Context) (jetstream.Stream, error) {
+		copies, err := e.copies(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return make(ctx, e.js, copies)
+	})
+	return s, e.openSoon(ctx, part, s)
+}
+
+func (e *Engine) openSoon(ctx context.Context, part string, s *Stream) error {
+	if e.server == nil {
+		short, stop := context.WithTimeout(ctx, lateWait)
+		defer stop()
+		ctx = short
+	}
+	err := bucket.Patiently(ctx, s.Ready)
+	if err != nil && e.server == nil && !bucket.IsRefusal(err) {
+		e.log.Warn("the cluster does not answer for a part of the store; the relay starts without it", "part", part, "error", err)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,28 @@
+package store
+
+import (
+	"testing"
+
+	"adit/tunnel/relay/store/natstest"
+)
+
+// TestSettingThatAServerKeptBackDoesNotUndoALaterOne has a setting written again after
+// its server fell silent, another node's write, and then the silent server going on.
+func TestSettingThatAServerKeptBackDoesNotUndoALaterOne(t *testing.T) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	kv := &natstest.Keeping{KeyValue: s.Settings.kv}
+	kv.Keep.Store(true)
+	if err := (&Settings{kv: kv}).Put(ctx, "d", []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	if kv.Kept == nil {
+		t.Fatal("no write was kept back")
+	}
+	if err := s.Settings.Put(ctx, "d", []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	kv.Kept()
+	if got, err := s.Settings.Get(ctx, "d"); err != nil || string(got) != "new" {
+		t.Errorf("got %q, %v, want what was written last", got, err)
+	}
+}

@@ -1,0 +1,135 @@
+// Package leader asks the leader of one bucket of JetStream. The library asks
+// whichever server keeps the bucket, and watches are served by any of them: that one
+// may lag behind, and after a crash for many minutes. What is asked here is answered
+// by the leader alone.
+package leader
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// askTime is how long a request may take whose caller does not say so.
+const askTime = 2 * time.Second
+
+// codeNoMessage is what JetStream answers when there is nothing under a subject.
+const codeNoMessage jetstream.ErrorCode = 10037
+
+// Leader is whichever server leads a bucket.
+type Leader struct {
+	Conn   *nats.Conn
+	Bucket string
+}
+
+// Written is a message of a bucket.
+type Written struct {
+	Key     string
+	Rev     uint64
+	Removed bool // a marker of a removal
+	Value   []byte
+}
+
+// ask makes a request of JetStream's API, within askTime if ctx does not say how
+// long that may take. What is not there is no error, but false.
+func (l Leader) ask(ctx context.Context, call string, question, into any) (bool, error) {
+	text, err := json.Marshal(question)
+	if err != nil {
+		return false, err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askTime)
+		defer cancel()
+	}
+	m, err := l.Conn.RequestWithContext(ctx, "$JS.API.STREAM."+call+".KV_"+l.Bucket, text)
+	if err != nil {
+		return false, fmt.Errorf("ask the leader of %s: %w", l.Bucket, err)
+	}
+	var failed struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(m.Data, &failed); {
+	case err != nil:
+		return false, fmt.Errorf("ask the leader of %s: %w", l.Bucket, err)
+	case failed.Error != nil && failed.Error.ErrorCode == codeNoMessage:
+		return false, nil
+	case failed.Error != nil:
+		return false, fmt.Errorf("ask the leader of %s: %w", l.Bucket, failed.Error)
+	}
+	if err := json.Unmarshal(m.Data, into); err != nil {
+		return false, fmt.Errorf("ask the leader of %s: %w", l.Bucket, err)
+	}
+	return true, nil
+}
+
+// Get is the newest message under a key, the marker of a removal too; false
+// without one.
+func (l Leader) Get(ctx context.Context, key string) (Written, bool, error) {
+	return l.message(ctx, map[string]string{"last_by_subj": l.subject(key)})
+}
+
+// Last is the number of the newest message that the bucket ever had.
+func (l Leader) Last(ctx context.Context) (uint64, error) {
+	var answer struct {
+		State struct {
+			Last uint64 `json:"last_seq"`
+		} `json:"state"`
+	}
+	_, err := l.ask(ctx, "INFO", struct{}{}, &answer)
+	return answer.State.Last, err
+}
+
+// Next is the first message with that number or a higher one; false without one.
+func (l Leader) Next(ctx context.Context, rev uint64) (Written, bool, error) {
+	w, ok, err := l.message(ctx, map[string]any{"seq": rev, "next_by_subj": l.subject(">")})
+	if ok && w.Rev < rev {
+		return Written{}, false, fmt.Errorf("ask the leader of %s: %q of %d is not what was asked for", l.Bucket, w.Key, w.Rev)
+	}
+	return w, ok, err
+}
+
+func (l Leader) message(ctx context.Context, which any) (Written, bool, error) {
+	var answer struct {
+		Message struct {
+			Subject string `json:"subject"`
+			Seq     uint64 `json:"seq"`
+			Headers []byte `json:"hdrs"`
+			Data    []byte `json:"data"`
+		} `json:"message"`
+	}
+	ok, err := l.ask(ctx, "MSG.GET", which, &answer)
+	if !ok || err != nil {
+		return Written{}, false, err
+	}
+	m := answer.Message
+	key, ours := strings.CutPrefix(m.Subject, l.subject(""))
+	if !ours {
+		return Written{}, false, fmt.Errorf("ask the leader of %s: %q of %d is not what was asked for", l.Bucket, m.Subject, m.Seq)
+	}
+	return Written{Key: key, Rev: m.Seq, Removed: marksRemoval(m.Headers), Value: m.Data}, true, nil
+}
+
+func (l Leader) subject(key string) string { return "$KV." + l.Bucket + "." + key }
+
+// marksRemoval reports whether a message's headers say that a key was removed: by
+// the library, or by the server when its time was over.
+func marksRemoval(headers []byte) bool {
+	_, lines, ok := bytes.Cut(headers, []byte("\r\n"))
+	if !ok {
+		return false
+	}
+	h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(lines))).ReadMIMEHeader()
+	if err != nil {
+		return false
+	}
+	return h.Get("KV-Operation") != "" || h.Get("Nats-Marker-Reason") != ""
+}

@@ -1,0 +1,63 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestWhatIsNewerReplacesWhatIsOlder has revisions of one key come in any order.
+func TestWhatIsNewerReplacesWhatIsOlder(t *testing.T) {
+	r := New[string](time.Hour)
+	r.Set("a", "first", 5)
+	var heard []string
+	r.OnValues(func(key, v string, exists bool) { heard = append(heard, fmt.Sprint(key, v, exists)) })
+	for _, c := range []struct {
+		rev   uint64
+		value string // empty: it is removed
+		want  string
+	}{
+		{5, "again", "first"},
+		{4, "old", "first"},
+		{4, "", "first"},
+		{7, "next", "next"},
+		{6, "late", "next"},
+		{7, "", ""},
+		{7, "next", ""},
+		{9, "new", "new"},
+	} {
+		if c.value == "" {
+			r.Remove("a", c.rev)
+		} else {
+			r.Set("a", c.value, c.rev)
+		}
+		if v, _, ok := r.Get("a"); v != c.want || ok != (c.want != "") {
+			t.Errorf("after %q of revision %d: got %q, %t, want %q", c.value, c.rev, v, ok, c.want)
+		}
+	}
+	if want := []string{"afirsttrue", "anexttrue", "afalse", "anewtrue"}; !slices.Equal(heard, want) {
+		t.Errorf("heard of %q, want %q", heard, want)
+	}
+	if r.Newest() != 9 || r.Past("a", 9) || !r.Past("a", 8) || !r.Past("b", 1) {
+		t.Errorf("the newest is %d, and past is %t, %t, %t", r.Newest(), r.Past("a", 9), r.Past("a", 8), r.Past("b", 1))
+	}
+}
+
+// TestForgottenIsWhatHasNotChangedSince has a value change while it is found to be gone.
+func TestForgottenIsWhatHasNotChangedSince(t *testing.T) {
+	r := New[string](time.Hour)
+	r.Set("gone", "x", 1)
+	r.Set("changed", "x", 2)
+	gone := r.Revisions()
+	r.Set("changed", "y", 3)
+	var heard []string
+	r.OnChange(func(key, _ string, exists bool) { heard = append(heard, fmt.Sprint(key, exists)) })
+	r.Forget(gone)
+	if v, _, ok := r.Get("changed"); !ok || v != "y" {
+		t.Errorf("what has changed is %q, %t", v, ok)
+	}
+	if _, _, ok := r.Get("gone"); ok || !slices.Equal(heard, []string{"gonefalse"}) {
+		t.Errorf("what is gone is there: %t; heard of %q", ok, heard)
+	}
+}

@@ -1,0 +1,65 @@
+// Package seal closes values with the operator's secret, so that whoever reads a
+// disk or traffic does not have them. What a value is called is sealed with it. Who
+// closes what, and in which form it is kept, is the caller's.
+package seal
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// prefix begins a value that is sealed; no PEM text does.
+var prefix = []byte("adit-sealed-1:")
+
+// errNoSecret is the error about a sealed value without the secret for it.
+var errNoSecret = errors.New("it is sealed with a secret; set nats.secret_file to the other nodes' file")
+
+// Seal is AES-256-GCM under a key made from the operator's secret. What a value
+// is called is authenticated with it, so that none passes for another. A nil Seal,
+// of a relay without a secret, opens nothing.
+type Seal struct{ aead cipher.AEAD }
+
+// New is the seal of a secret; nil without one.
+func New(secret []byte) *Seal {
+	if len(secret) == 0 {
+		return nil
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, "adit relay settings", 32)
+	if err != nil {
+		panic(err) // the length is in bounds
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // so is the key's
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return &Seal{aead}
+}
+
+// Is reports whether a value is sealed.
+func Is(v []byte) bool { return bytes.HasPrefix(v, prefix) }
+
+// Close seals a value of a name; s is not nil.
+func (s *Seal) Close(name string, v []byte) []byte {
+	return s.aead.Seal(bytes.Clone(prefix), nil, v, []byte(name))
+}
+
+// Open undoes Close of a value that Is sealed, under the same name.
+func (s *Seal) Open(name string, v []byte) ([]byte, error) {
+	if s == nil {
+		return nil, errNoSecret
+	}
+	plain, err := s.aead.Open(nil, nil, v[len(prefix):], []byte(name))
+	if err != nil {
+		return nil, fmt.Errorf("the secret in nats.secret_file is not the one that it was sealed with: %w", err)
+	}
+	return plain, nil
+}

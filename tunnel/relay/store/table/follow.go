@@ -1,0 +1,297 @@
+package table
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
+	"adit/tunnel/relay/store/replica"
+)
+
+const (
+	// noticeGrace is how long a watch may take to bring the write that a notice
+	// tells of.
+	noticeGrace = 250 * time.Millisecond
+	fetchTime   = 2 * time.Second // to read what a notice tells of
+	followRetry = 200 * time.Millisecond
+	followBegin = 1500 * time.Millisecond // to begin a watch, at first
+	followRead  = 15 * time.Second        // and to read the bucket
+	// followSilence is how long a watch may bring nothing while a bucket is read. The
+	// end of what a bucket has is told by counting, and the count that a server gives
+	// can be too high: then the end never comes, and all is there.
+	followSilence = 5 * time.Second
+	// ownMemory is how long a removal is remembered where one server serves all.
+	ownMemory = time.Minute
+)
+
+var errWatchEnded = errors.New("the watch ended")
+
+// Open opens a table of a set, and reads its bucket. It is followed until life ends.
+func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], error) {
+	kv, err := s.cfg.Engine.Bucket(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table[T]{
+		name: name, kv: kv, log: s.cfg.Log, took: s.cfg.Took, js: s.cfg.Engine.JetStream(), notify: s.notify,
+		stale: make(chan struct{}, 1),
+	}
+	if s.cfg.Engine.Alone() {
+		t.memory = replica.New[T](ownMemory)
+	} else {
+		t.memory = replica.New[T](bucket.MarkerTTL)
+	}
+	t.leader = leader.Leader{Conn: t.js.Conn(), Bucket: kv.Bucket()}
+	t.leads = t.has
+	w, err := t.read(ctx, life, 0)
+	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server went
+		w, err = t.read(ctx, life, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.byName[name] = t
+	s.mu.Unlock()
+	s.work.Go(func() { t.follow(life, w) })
+	return t, nil
+}
+
+// read begins a watch and takes in what the bucket has, in the given try after
+// the store was opened. At 0, as it opens, a value that does not parse is an error.
+func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
+	strict := try == 0
+	missing := t.memory.Revisions()
+	w, err := t.begin(ctx, life, try)
+	if err != nil {
+		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
+	}
+	var top uint64
+	silence := time.NewTimer(followSilence)
+	defer silence.Stop()
+	for {
+		select {
+		case e, ok := <-w.updates:
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
+			case e == nil:
+				t.forget(ctx, missing, top)
+				return w, nil
+			}
+			silence.Reset(followSilence)
+			top = max(top, e.Revision())
+			delete(missing, e.Key())
+			if err := t.see(e); err != nil {
+				if strict {
+					w.stop()
+					return nil, err
+				}
+				t.log.Error("store holds a value that does not parse", "error", err)
+			}
+		case <-silence.C:
+			if last, err := t.leader.Last(ctx); err == nil && top >= last {
+				t.forget(ctx, missing, top)
+				return w, nil
+			}
+			w.stop()
+			return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
+		case <-ctx.Done():
+			w.stop() // what it has read stays: all of it is true
+			return nil, fmt.Errorf("read store of %s: %w", t.name, ctx.Err())
+		}
+	}
+}
+
+// begin begins a watch. As the store opens it is tried until ctx ends: a cluster
+// that has just started answers for one bucket and not yet for the next.
+func (t *Table[T]) begin(ctx, life context.Context, try int) (w *watch, err error) {
+	if try > 0 { // the caller tries again, and a request that is lost is not answered later
+		ctx, cancel := context.WithTimeout(ctx, followBegin<<min(try-1, 3))
+		defer cancel()
+		return t.watch(ctx, life)
+	}
+	err = bucket.Patiently(ctx, func(ctx context.Context) error {
+		w, err = t.watch(ctx, life)
+		return err
+	})
+	return w, err
+}
+
+// watch is a bucket's changes, after what it has.
+type watch struct {
+	updates <-chan jetstream.KeyValueEntry
+	end     context.CancelFunc
+}
+
+// stop ends the watch. What is under way is thrown away, or it would keep the
+// subscription from ending.
+func (w *watch) stop() {
+	w.end()
+	go func() { // until the subscription has ended, with the connection at the latest
+		for range w.updates {
+		}
+	}()
+}
+
+// watch begins a watch, within ctx; it lasts as long as life. ctx bounds the wait
+// because a request is never answered if its server dies, and the library waits.
+func (t *Table[T]) watch(ctx, life context.Context) (*watch, error) {
+	own, end := context.WithCancel(life)
+	stop := context.AfterFunc(ctx, end)
+	w, err := t.kv.WatchAll(own)
+	if !stop() || err != nil {
+		end()
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return &watch{w.Updates(), end}, nil
+}
+
+// has reports whether the bucket's leader has a value under a key, or the marker of a
+// removal.
+func (t *Table[T]) has(ctx context.Context, key string) (bool, error) {
+	_, ok, err := t.leader.Get(ctx, key)
+	return ok, err
+}
+
+// forget drops what a bucket that was read no longer has. Of what is newer than
+// all that was read the leader is asked, since the server that was read may lag
+// behind: what it does not have, or cannot be asked of, stays.
+func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
+	for key, rev := range missing {
+		if rev <= top {
+			continue
+		}
+		if ctx.Err() != nil {
+			delete(missing, key)
+			continue
+		}
+		if there, err := t.leads(ctx, key); err != nil || there {
+			delete(missing, key)
+		}
+	}
+	t.memory.Forget(missing)
+}
+
+// follow takes what the watch brings, and begins a new one when it is stale.
+func (t *Table[T]) follow(life context.Context, w *watch) {
+	for {
+		select {
+		case e, ok := <-w.updates:
+			if !ok {
+				if w = t.anew(life, nil); w == nil {
+					return
+				}
+				continue
+			}
+			if e == nil {
+				continue
+			}
+			if err := t.see(e); err != nil {
+				t.log.Error("store holds a value that does not parse", "error", err)
+			}
+		case <-t.stale:
+			if w = t.anew(life, w); w == nil {
+				return
+			}
+		case <-life.Done():
+			return
+		}
+	}
+}
+
+// anew replaces a watch; it tries until life ends, and then returns nil.
+func (t *Table[T]) anew(life context.Context, old *watch) *watch {
+	if old != nil {
+		old.stop()
+	}
+	for try := 1; life.Err() == nil; try++ {
+		ctx, cancel := context.WithTimeout(life, followRead)
+		w, err := t.read(ctx, life, try)
+		cancel()
+		if err == nil {
+			return w
+		}
+		t.log.Debug("watch of the store", "table", t.name, "error", err)
+		pause := time.NewTimer(followRetry)
+		select {
+		case <-pause.C:
+		case <-life.Done():
+			pause.Stop()
+		}
+	}
+	return nil
+}
+
+// refollow has the table begin a new watch.
+func (t *Table[T]) refollow() {
+	select {
+	case t.stale <- struct{}{}:
+	default:
+	}
+}
+
+// noticed begins a new watch if the one there is does not bring a write in time.
+func (t *Table[T]) noticed(n notice) {
+	if t.knows(n) {
+		return
+	}
+	time.AfterFunc(noticeGrace, func() {
+		if !t.knows(n) {
+			t.log.Debug("watch of the store lags", "table", t.name, "revision", n.Revision)
+			t.refollow()
+			t.fetch(n)
+		}
+	})
+}
+
+// fetch reads what a notice tells of by itself: any server that keeps the bucket
+// answers, while a watch may have to wait for a new leader.
+func (t *Table[T]) fetch(n notice) {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	defer cancel()
+	e, err := t.kv.Get(ctx, n.Key)
+	if err != nil || n.Removed || e.Revision() < n.Revision {
+		return
+	}
+	var v T
+	if json.Unmarshal(e.Value(), &v) == nil {
+		t.memory.Set(n.Key, v, e.Revision())
+	}
+}
+
+func (t *Table[T]) knows(n notice) bool {
+	if !n.Removed {
+		return t.seen.Load() >= n.Revision
+	}
+	return t.memory.Past(n.Key, n.Revision)
+}
+
+// see takes what the watch brings.
+func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
+	if rev := e.Revision(); rev > t.seen.Load() {
+		t.seen.Store(rev)
+	}
+	return t.take(e)
+}
+
+// take takes what the bucket has under one key. It says nothing of how far the
+// watch has come.
+func (t *Table[T]) take(e jetstream.KeyValueEntry) error {
+	if e.Operation() != jetstream.KeyValuePut {
+		t.memory.Remove(e.Key(), e.Revision())
+		return nil
+	}
+	var v T
+	if err := json.Unmarshal(e.Value(), &v); err != nil {
+		return fmt.Errorf("read %s %q: %w", t.name, e.Key(), err)
+	}
+	t.memory.Set(e.Key(), v, e.Revision())
+	return nil
+}

@@ -1,0 +1,210 @@
+package table
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/replica"
+)
+
+// TestRereadForgetsWhatIsGone has a table read its bucket anew after a key went
+// without its watch's knowing.
+func TestRereadForgetsWhatIsGone(t *testing.T) {
+	tab := begin(t).table(t, "policies")
+	for _, key := range []string{"domain.a", "domain.b", "domain.c"} {
+		put(t, tab, key, "{}")
+	}
+	told := make(chan string, 10)
+	tab.OnValues(func(target string, _ string, exists bool) {
+		if !exists {
+			told <- target
+		}
+	})
+	missing := tab.memory.Revisions()
+	tab.forget(t.Context(), map[string]uint64{"domain.a": missing["domain.a"], "domain.b": missing["domain.b"] - 1, "domain.c": missing["domain.c"]}, missing["domain.b"])
+	if got := <-told; got != "domain.a" || len(told) != 0 {
+		t.Errorf("forgot %s and %d more", got, len(told))
+	}
+	tab.refollow()
+	eventually(t, "all is back", func() bool { return len(tab.List()) == 3 })
+}
+
+// TestNewestValueIsForgottenWhenItIsGone has a node come back after so long that
+// nothing tells of a removal any more, and of the newest value at that.
+func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
+	tab := begin(t).table(t, "clients")
+	for _, name := range []string{"kept", "gone"} {
+		put(t, tab, name, "active")
+	}
+	for i, name := range []string{"lost", "lagging"} {
+		tab.memory.Set(name, "active", uint64(1000+i))
+	}
+	var heard atomic.Bool // of the end of lost
+	tab.OnChange(func(name, _ string, exists bool) {
+		if name == "lost" && !exists {
+			heard.Store(true)
+		}
+	})
+	ask := tab.leads
+	if there, err := ask(t.Context(), "kept"); !there || err != nil {
+		t.Errorf("the leader has a client: %t, %v", there, err)
+	}
+	tab.leads = func(ctx context.Context, key string) (bool, error) {
+		switch key {
+		case "lagging":
+			return true, nil
+		case "gone":
+			return false, errors.New("no answer")
+		}
+		return ask(ctx, key)
+	}
+	tab.refollow()
+	eventually(t, "a client that the bucket does not have is forgotten", heard.Load)
+	if _, _, ok := tab.Get("lost"); ok {
+		t.Error("all were told that a client is gone, and it is there")
+	}
+	for _, name := range []string{"kept", "gone", "lagging"} {
+		if _, _, ok := tab.Get(name); !ok {
+			t.Errorf("the client %s was forgotten", name)
+		}
+	}
+}
+
+// unled is a bucket of a cluster that has nobody to answer for it at first.
+type unled struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+}
+
+func (u *unled) away() error {
+	if u.asked.Add(1) <= 2 {
+		return nats.ErrNoResponders
+	}
+	return nil
+}
+
+func (u *unled) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if err := u.away(); err != nil {
+		return nil, err
+	}
+	return u.KeyValue.WatchAll(ctx, opts...)
+}
+
+// TestOpenWaitsForABucket has a cluster that made a bucket and does not answer
+// for it yet, as one that has just started.
+func TestOpenWaitsForABucket(t *testing.T) {
+	n := begin(t)
+	put(t, n.table(t, "policies"), "domain.a", "{}")
+	tab := over(t.Context(), t, n, "policies", func(kv jetstream.KeyValue) jetstream.KeyValue { return &unled{KeyValue: kv} })
+	if _, _, ok := tab.Get("domain.a"); !ok {
+		t.Error("the policy was not read")
+	}
+}
+
+// leaving is a bucket whose first watch ends before it has brought anything, as
+// one does whose server goes.
+type leaving struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+}
+
+func (l *leaving) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	w, err := l.KeyValue.WatchAll(ctx, opts...)
+	if err == nil && l.asked.Add(1) == 1 {
+		ended := make(chan jetstream.KeyValueEntry)
+		close(ended)
+		return endedWatch{w, ended}, nil
+	}
+	return w, err
+}
+
+type endedWatch struct {
+	jetstream.KeyWatcher
+	updates chan jetstream.KeyValueEntry
+}
+
+func (w endedWatch) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
+
+// TestOpenReadsAgainWhenAWatchEnds has the server go that a bucket is read from.
+func TestOpenReadsAgainWhenAWatchEnds(t *testing.T) {
+	n := begin(t)
+	put(t, n.table(t, "policies"), "domain.a", "{}")
+	leaves := &leaving{}
+	tab := over(t.Context(), t, n, "policies", func(kv jetstream.KeyValue) jetstream.KeyValue { leaves.KeyValue = kv; return leaves })
+	if _, _, ok := tab.Get("domain.a"); !ok || leaves.asked.Load() != 2 {
+		t.Errorf("the policy was read: %v, in %d watches", ok, leaves.asked.Load())
+	}
+}
+
+// miscounted is a bucket whose server has counted more than there is: the end of
+// what it has is never told.
+type miscounted struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+	loses bool // the first watch brings nothing at all
+}
+
+func (m *miscounted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	w, err := m.KeyValue.WatchAll(ctx, opts...)
+	if err != nil || m.asked.Add(1) > 1 && m.loses {
+		return w, err
+	}
+	updates := make(chan jetstream.KeyValueEntry, 10)
+	go func() {
+		for e := range w.Updates() {
+			if e != nil && !m.loses {
+				updates <- e
+			}
+		}
+	}()
+	return endedWatch{w, updates}, nil
+}
+
+// TestABucketIsReadThoughItsEndIsNotTold opens a store on servers that count wrong.
+func TestABucketIsReadThoughItsEndIsNotTold(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	n := begin(t)
+	put(t, n.table(t, "policies"), "domain.a", "{}")
+	for _, c := range []struct {
+		loses   bool
+		watches int32
+	}{{false, 1}, {true, 2}} {
+		bad := &miscounted{loses: c.loses}
+		ctx, cancel := context.WithTimeout(t.Context(), n.engine.Patience())
+		tab := over(ctx, t, n, "policies", func(kv jetstream.KeyValue) jetstream.KeyValue { bad.KeyValue = kv; return bad })
+		cancel()
+		if _, _, ok := tab.Get("domain.a"); !ok || bad.asked.Load() != c.watches {
+			t.Errorf("loses %t: the policy was read: %v, in %d watches", c.loses, ok, bad.asked.Load())
+		}
+	}
+}
+
+// found is what a bucket has under one key.
+type found struct {
+	jetstream.KeyValueEntry
+	rev uint64
+}
+
+func (found) Key() string                     { return "c_1" }
+func (found) Operation() jetstream.KeyValueOp { return jetstream.KeyValuePut }
+func (k found) Revision() uint64              { return k.rev }
+func (found) Value() []byte                   { v, _ := json.Marshal("c_1"); return v }
+
+func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
+	table := &Table[string]{name: "usage", memory: replica.New[string](ownMemory)}
+	if err := table.see(found{rev: 90}); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.take(found{rev: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if !table.knows(notice{Key: "c_2", Revision: 90}) || table.knows(notice{Key: "c_2", Revision: 95}) {
+		t.Error("a write of another key between what the watch brought and what was read counts as known")
+	}
+}

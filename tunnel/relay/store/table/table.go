@@ -1,0 +1,171 @@
+// Package table has typed tables over the buckets of JetStream, each with a copy in
+// memory that is read, that its own writes reach at once, and that follows those of
+// other nodes: by a watch, by notices, by what they tell each other, and by asking the
+// leader where all of these are late. Changes are heard of in the order of revisions,
+// and a write returns when all have heard of it. What the values are is its callers'.
+package table
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
+	"adit/tunnel/relay/store/replica"
+)
+
+// Table is a bucket of values of one type, with a copy in memory that its own
+// writes reach at once and those of other nodes through a watch.
+type Table[T any] struct {
+	name   string
+	kv     jetstream.KeyValue
+	log    *slog.Logger
+	took   *bucket.Meter
+	notify func(n notice, value []byte) // other nodes, after a write
+	leader leader.Leader
+	// leads asks the bucket's leader what is under a key; see forget.
+	leads  func(ctx context.Context, key string) (there bool, err error)
+	js     jetstream.JetStream
+	stale  chan struct{} // asks for a new watch; room for one
+	seen   atomic.Uint64 // the highest revision that a watch brought
+	newest uint64        // what the leader had when keepUp asked last
+	memory *replica.Replica[T]
+}
+
+// OnChange calls f for every change from now on, of this node or another. f
+// must not wait, and must not write to the table.
+func (t *Table[T]) OnChange(f func(key string, value T, exists bool)) { t.memory.OnChange(f) }
+
+// OnValues calls f with every value that is there, and then as OnChange does. No
+// change falls between the two.
+func (t *Table[T]) OnValues(f func(key string, value T, exists bool)) { t.memory.OnValues(f) }
+
+// Get returns the value of a key and its revision, as far as it is known here.
+func (t *Table[T]) Get(key string) (T, uint64, bool) { return t.memory.Get(key) }
+
+// Newest is the highest revision that is in memory.
+func (t *Table[T]) Newest() uint64 { return t.memory.Newest() }
+
+// Each calls f with every value, in no order, until it returns false.
+func (t *Table[T]) Each(f func(key string, value T) bool) { t.memory.Each(f) }
+
+// Create stores a value under a key that has none, else returns ErrExists.
+func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	start := time.Now()
+	repeated := false
+	rev, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
+		defer func() { repeated = true }()
+		return t.add(ctx, key, data, repeated)
+	})
+	t.took.Add(start, err)
+	if bucket.IsConflict(err) {
+		return bucket.ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	t.memory.Set(key, v, rev)
+	t.notify(notice{Table: t.name, Key: key, Revision: rev}, data)
+	return nil
+}
+
+// Put stores a value, whatever is there. It names the revision that it replaces
+// all the same: a write that a server has kept back, and makes when it goes on
+// after others have written, is refused then.
+func (t *Table[T]) Put(ctx context.Context, key string, v T) error {
+	_, err := t.Change(ctx, key, func(T, bool) (T, error) { return v, nil })
+	return err
+}
+
+// Update replaces the value of a revision, else returns ErrConflict.
+func (t *Table[T]) Update(ctx context.Context, key string, v T, rev uint64) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	start := time.Now()
+	next, tries, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, rev) })
+	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
+		// What is newer than what was to be replaced, or a change that changes nothing
+		// would be taken for made by a server that knows no newer value.
+		if w, ok, getErr := t.latest(ctx, key); getErr == nil && ok && !w.Removed && w.Rev > rev && bytes.Equal(w.Value, data) {
+			next, err = w.Rev, nil
+		}
+	}
+	t.took.Add(start, err)
+	if bucket.IsConflict(err) {
+		return bucket.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("store %s %q: %w", t.name, key, err)
+	}
+	t.memory.Set(key, v, next)
+	t.notify(notice{Table: t.name, Key: key, Revision: next}, data)
+	return nil
+}
+
+// Remove removes the value of a revision, else returns ErrConflict.
+func (t *Table[T]) Remove(ctx context.Context, key string, rev uint64) error {
+	start := time.Now()
+	tries, err := bucket.Remove(ctx, t.kv, key, rev)
+	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
+		if w, ok, getErr := t.latest(ctx, key); getErr == nil && (!ok || w.Removed) {
+			err = nil
+		}
+	}
+	t.took.Add(start, err)
+	if bucket.IsConflict(err) {
+		return bucket.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
+	}
+	t.memory.Remove(key, rev)
+	t.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true}, nil)
+	return nil
+}
+
+// PutFor puts a value in place of any other, once, for a time: it is removed by itself
+// when that is over.
+func (t *Table[T]) PutFor(ctx context.Context, key string, v T, lasts time.Duration) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	// The bucket's own Put knows no time to live.
+	ack, err := t.js.Publish(ctx, "$KV."+t.kv.Bucket()+"."+key, data, jetstream.WithMsgTTL(lasts))
+	t.took.Add(start, err)
+	if err != nil {
+		return err
+	}
+	t.memory.Set(key, v, ack.Sequence)
+	return nil
+}
+
+// Created is when the table's bucket was made; zero where the engine does not say. It
+// is asked until ctx ends.
+func (t *Table[T]) Created(ctx context.Context) (at time.Time, err error) {
+	err = bucket.Patiently(ctx, func(ctx context.Context) error {
+		status, err := t.kv.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
+		}
+		if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+			at = s.StreamInfo().Created
+		}
+		return nil
+	})
+	return at, err
+}
