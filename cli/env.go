@@ -14,6 +14,9 @@ import (
 	"regexp"
 	"strings"
 	"text/tabwriter"
+
+	"adit/cli/table"
+	"adit/cli/terminal"
 )
 
 // Env is what a command line touches of the world.
@@ -48,7 +51,7 @@ type DaemonOptions struct {
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: isTerminal(os.Stdout), Screen: func() (int, int) { return screenSize(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: insideDaemon,
+		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: insideDaemon,
 	}
 }
 
@@ -88,7 +91,7 @@ func (e *Env) printPage(v any, text func(w io.Writer)) error {
 // are to be copied.
 func (e *Env) write(text string) error {
 	for line := range strings.Lines(text) {
-		if _, err := io.WriteString(e.Out, broken(line, len(named.FindString(line)), e.columns())); err != nil {
+		if _, err := io.WriteString(e.Out, terminal.Break(line, len(named.FindString(line)), e.columns())); err != nil {
 			return err
 		}
 	}
@@ -103,4 +106,36 @@ func (e *Env) say(format string, args ...any) {
 	if !e.json {
 		fmt.Fprintf(e.Out, format+"\n", args...)
 	}
+}
+
+// printTable writes a list: as one JSON document with --json, else as a table, or
+// what is said instead of an empty one.
+func (e *Env) printTable(v any, t *table.Table, none string) error {
+	if e.json {
+		return e.print(v, nil)
+	}
+	if t.Empty() && none != "" {
+		return e.write(none + "\n")
+	}
+	var b strings.Builder
+	t.Write(&b, e.columns())
+	_, err := io.WriteString(e.Out, b.String())
+	return err
+}
+
+// columns is how wide the screen is that a person looks at; 0 where nobody does
+// or it is not known.
+func (e *Env) columns() int {
+	if !e.Terminal {
+		return 0
+	}
+	return e.screen().Columns
+}
+
+// screen asks how much of e.Out is seen now.
+func (e *Env) screen() (s terminal.Size) {
+	if e.Screen != nil {
+		s.Columns, s.Rows = e.Screen()
+	}
+	return s
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"adit/cli/terminal"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -22,7 +24,7 @@ func (e *Env) fitHelp(root *cobra.Command) {
 		cmd.SetOut(&text)
 		plain(cmd, args)
 		cmd.SetOut(e.Out)
-		_, _ = io.WriteString(e.Out, fitted(text.String(), e.screen().columns))
+		_, _ = io.WriteString(e.Out, fitted(text.String(), e.screen().Columns))
 	})
 }
 
@@ -71,38 +73,9 @@ func fitted(text string, columns int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		if begin := len(listed.FindString(line)); begin > 0 {
-			line = broken(line, begin, columns)
+			line = terminal.Break(line, begin, columns)
 		}
 		b.WriteString(line)
 	}
-	return b.String()
-}
-
-// broken is a line with its end, broken between words where a screen of so many
-// columns ends. What comes below stands under the byte begin. Where that leaves
-// too little room, or columns is 0, the line stays as it is.
-func broken(line string, begin, columns int) string {
-	indent := columnsIn(line[:begin])
-	if columns-indent < 20 || columnsIn(strings.TrimSuffix(line, "\n")) <= columns {
-		return line
-	}
-	var b strings.Builder
-	used := indent
-	b.WriteString(line[:begin])
-	for i, word := range strings.Fields(line[begin:]) {
-		width := columnsIn(word)
-		switch {
-		case i == 0:
-		case used+1+width > columns:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			used = indent
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(word)
-		used += width
-	}
-	b.WriteByte('\n')
 	return b.String()
 }

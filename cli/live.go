@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/terminal"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
 	"adit/internal/wildcard"
@@ -156,6 +157,13 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 	return watchErr
 }
 
+// Columns of the short forms' screen where its size is not known, and the least
+// that a line of a request is cut to.
+const (
+	usualColumns = 96
+	leastColumns = 32
+)
+
 // shownRequests is how many requests the screen shows, keptRequests how many
 // are known again when they change.
 const (
@@ -181,7 +189,7 @@ type liveView struct {
 	lost      string                  // why the daemon is not heard
 	gone      bool                    // the tunnel was deleted
 	drawn     string                  // what the screen shows
-	drawnOn   screen                  // and how large it was
+	drawnOn   terminal.Size           // and how large it was
 
 	behind    bool // there may be what no event has told; see catchUp
 	restarted bool // the daemon is another than the one that made the tunnel
@@ -426,10 +434,10 @@ func (v *liveView) draw() {
 		state = "the daemon is not heard; waiting for it"
 	}
 	width := usualColumns
-	if screen.columns > 0 {
-		width = max(screen.columns, leastColumns)
+	if screen.Columns > 0 {
+		width = max(screen.Columns, leastColumns)
 	}
-	head = append(head, pad("adit", min(width, 52)-len("Ctrl-C ends"))+"Ctrl-C ends", "")
+	head = append(head, terminal.Pad("adit", min(width, 52)-len("Ctrl-C ends"))+"Ctrl-C ends", "")
 	row("Session", state)
 	if v.status.LastError != "" && v.lost == "" {
 		row("Reason", v.status.LastError)
@@ -456,7 +464,7 @@ func (v *liveView) draw() {
 	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
 		list = append(list, requestLine(r, v.tunnel, width))
 	}
-	if text := screen.fit(head, list); text != v.drawn || screen != v.drawnOn {
+	if text := screen.Fit(head, list); text != v.drawn || screen != v.drawnOn {
 		clearing := "\x1b[H"
 		if v.drawn == "" || screen != v.drawnOn {
 			clearing = "\x1b[H\x1b[2J"
@@ -500,9 +508,9 @@ func requestLine(r client.RequestSummary, t client.Tunnel, columns int) string {
 		line = fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(flowText(r)))
 	}
 	columns = min(columns, usualColumns) - timeColumns
-	line = cut(line, columns)
+	line = terminal.Cut(line, columns)
 	if r.State != "open" {
-		line = fmt.Sprintf("%s %8.1f ms", pad(line, columns), r.DurationMillis)
+		line = fmt.Sprintf("%s %8.1f ms", terminal.Pad(line, columns), r.DurationMillis)
 	}
 	return line
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/terminal"
 	"adit/localapi/client"
 )
 
@@ -122,7 +123,7 @@ func (e *Env) writeLog(line client.LogEntry) error {
 	for _, key := range slices.Sorted(maps.Keys(line.Fields)) {
 		fmt.Fprintf(&b, " %s=%s", key, printable(fmt.Sprint(line.Fields[key])))
 	}
-	_, err := io.WriteString(e.Out, broken(b.String()+"\n", logColumns, e.columns()))
+	_, err := io.WriteString(e.Out, terminal.Break(b.String()+"\n", logColumns, e.columns()))
 	return err
 }
 

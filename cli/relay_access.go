@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/internal/span"
 )
@@ -67,17 +68,17 @@ func relayAccessCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := newTable("TIME|VISITOR|USER|STATUS|REQUEST|IN|OUT|TOOK|REFUSED BY",
-				drop("IN"), drop("OUT"), drop("USER"), squeeze("REQUEST", 30), drop("TOOK"), squeeze("REQUEST", 20))
+			rows := table.New("TIME|VISITOR|USER|STATUS|REQUEST|IN|OUT|TOOK|REFUSED BY",
+				table.Drop("IN"), table.Drop("OUT"), table.Drop("USER"), table.Squeeze("REQUEST", 30), table.Drop("TOOK"), table.Squeeze("REQUEST", 20))
 			for _, e := range slices.Backward(list.Items) {
 				status := ""
 				if e.Status != 0 {
 					status = strconv.Itoa(e.Status)
 				}
-				table.row(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
+				rows.Add(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
 					bytesize.Text(e.BytesIn), bytesize.Text(e.BytesOut), span.Text(e.Duration), e.Refused)
 			}
-			return env.printTable(list, table, "The access log has nothing like it.")
+			return env.printTable(list, rows, "The access log has nothing like it.")
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")

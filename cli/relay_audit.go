@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
 )
@@ -42,15 +43,15 @@ func auditListCommand(a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
 				return err
 			}
-			table := newTable("ENTRY|TIME|WHO|FROM|ACTION|TARGET", shorten("TIME", shortTime), squeeze("WHO", 16), drop("FROM"))
+			rows := table.New("ENTRY|TIME|WHO|FROM|ACTION|TARGET", table.Shorten("TIME", shortTime), table.Squeeze("WHO", 16), table.Drop("FROM"))
 			for _, e := range slices.Backward(page.Items) {
 				who := e.Actor.Kind
 				if e.Actor.Name != "" {
 					who += " " + e.Actor.Name
 				}
-				table.row(e.Seq, localTime(e.Time), who, e.Actor.Address, e.Action, e.Target)
+				rows.Add(e.Seq, localTime(e.Time), who, e.Actor.Address, e.Action, e.Target)
 			}
-			return a.env.printTable(page, table, "The audit log has nothing like it.")
+			return a.env.printTable(page, rows, "The audit log has nothing like it.")
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/internal/span"
 	"adit/tunnel/relay/console"
 )
@@ -71,7 +72,7 @@ func relayClientCommand(env *Env) *cobra.Command {
 			use: "list", short: "List the clients",
 			example: "  adit relay client list --json | jq -r '.items[].name'",
 			path:    "/api/v1/clients", heading: "NAME|STATE|AGENTS|NAMES AND PORTS|TOKENS|TRAFFIC|LAST SEEN|SINCE",
-			narrower: []step{drop("SINCE"), drop("TOKENS"), shorten("LAST SEEN", shortTime), squeeze("NAME", 16)},
+			narrower: []table.Step{table.Drop("SINCE"), table.Drop("TOKENS"), table.Shorten("LAST SEEN", shortTime), table.Squeeze("NAME", 16)},
 			row:      clientRow, none: "There is no client. Add one: adit relay client add NAME",
 		}.command(a),
 		&cobra.Command{

@@ -3,6 +3,8 @@ package cli
 import (
 	"net/http"
 
+	"adit/cli/table"
+
 	"github.com/spf13/cobra"
 )
 
@@ -16,8 +18,8 @@ type listing[T any] struct {
 	use, short, long string
 	example          string
 	path             string
-	heading          string // as newTable takes it
-	narrower         []step
+	heading          string // as table.New takes it
+	narrower         []table.Step
 	row              func(item T) []any
 	none             string // said instead of an empty one
 }
@@ -34,11 +36,11 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
 				return err
 			}
-			table := newTable(l.heading, l.narrower...)
+			rows := table.New(l.heading, l.narrower...)
 			for _, item := range list.Items {
-				table.row(l.row(item)...)
+				rows.Add(l.row(item)...)
 			}
-			return a.env.printTable(list, table, l.none)
+			return a.env.printTable(list, rows, l.none)
 		},
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/tunnel/relay/console"
 )
 
@@ -13,7 +14,7 @@ func relayNodesCommand(env *Env) *cobra.Command {
 		long: `Show the nodes of a running relay, as the one that answers sees them: what each
 has to do, whether it ends, and whether it can be reached.`,
 		path: "/api/v1/nodes", heading: "NAME|ID|STATE|AGENTS|ENDPOINTS|VISITORS|FOR AGENTS|VERSION|SINCE",
-		narrower: []step{drop("ID"), drop("SINCE"), drop("VERSION"), squeeze("NAME", 16), drop("FOR AGENTS")},
+		narrower: []table.Step{table.Drop("ID"), table.Drop("SINCE"), table.Drop("VERSION"), table.Squeeze("NAME", 16), table.Drop("FOR AGENTS")},
 		row:      nodeRow,
 	}.command(a))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/sink"
 )
@@ -30,7 +31,7 @@ func relaySinkCommand(env *Env) *cobra.Command {
 		listing[console.Sink]{
 			use: "list", short: "List the sinks, and how they fare", example: "  adit relay sink list",
 			path: "/api/v1/sinks", heading: "NAME|WHERE|EVENTS|SENT|WAITING|DROPPED|LAST ERROR",
-			narrower: []step{drop("EVENTS"), squeeze("WHERE", 24), squeeze("NAME", 12)},
+			narrower: []table.Step{table.Drop("EVENTS"), table.Squeeze("WHERE", 24), table.Squeeze("NAME", 12)},
 			row: func(s console.Sink) []any {
 				return []any{s.Name, s.URL + s.Address, strings.Join(s.Events, ","), s.State.Sent, s.State.Queued, s.State.Dropped, s.State.LastError}
 			},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/localapi/client"
 )
@@ -51,8 +52,8 @@ func requestListCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := newTable("ID|TIME|TUNNEL|STATUS|REQUEST|MS",
-				shorten("TIME", shortTime), squeeze("TUNNEL", 12), squeeze("REQUEST", 24))
+			rows := table.New("ID|TIME|TUNNEL|STATUS|REQUEST|MS",
+				table.Shorten("TIME", shortTime), table.Squeeze("TUNNEL", 12), table.Squeeze("REQUEST", 24))
 			for _, r := range list {
 				what, status := asked(r, by[r.TunnelID]), fmt.Sprint(r.Status)
 				if r.Kind == "flow" {
@@ -61,9 +62,9 @@ func requestListCommand(env *Env) *cobra.Command {
 				if r.Status == 0 {
 					status = r.State
 				}
-				table.row(r.ID, localTime(r.Time), r.TunnelName+r.TunnelPath, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
+				rows.Add(r.ID, localTime(r.Time), r.TunnelName+r.TunnelPath, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
 			}
-			return env.printTable(listOf(list), table, "Nothing was seen yet.")
+			return env.printTable(listOf(list), rows, "Nothing was seen yet.")
 		},
 	}
 	flags := cmd.Flags()

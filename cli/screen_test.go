@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"adit/cli/terminal"
 	"adit/localapi/client"
 )
 
 // A screen that scrolls when it is drawn over leaves what was drawn before above.
 func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
-	for _, size := range []screen{{40, 24}, {40, 14}, {60, 8}, {200, 60}, {30, 3}, {1, 2}} {
+	for _, size := range []struct{ columns, rows int }{{40, 24}, {40, 14}, {60, 8}, {200, 60}, {30, 3}, {1, 2}} {
 		t.Run(fmt.Sprintf("%dx%d", size.columns, size.rows), func(t *testing.T) {
 			d := newFakeDaemon(t)
 			events := liveEvents()
@@ -43,7 +44,7 @@ func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
 					t.Fatalf("got %d lines for %d rows:\n%s", len(lines), size.rows, text)
 				}
 				for _, line := range lines {
-					if size.columns >= leastColumns && pad(line, size.columns+1) == line {
+					if size.columns >= leastColumns && terminal.Pad(line, size.columns+1) == line {
 						t.Fatalf("got a line wider than %d columns: %q", size.columns, line)
 					}
 				}
@@ -59,7 +60,7 @@ func TestRequestLineKeepsToItsColumns(t *testing.T) {
 	r := client.RequestSummary{Kind: "http", State: "done", Method: "GET", Path: "/" + strings.Repeat("页", 80), Status: 200, DurationMillis: 3}
 	for _, columns := range []int{leastColumns, 40, 41, 80, 96, 300} {
 		line := requestLine(r, client.Tunnel{}, columns)
-		if want := min(columns, usualColumns); pad(line, want) != line || pad(line, want+1) == line {
+		if want := min(columns, usualColumns); terminal.Pad(line, want) != line || terminal.Pad(line, want+1) == line {
 			t.Errorf("%d columns: got %q", columns, line)
 		}
 		if !strings.HasSuffix(line, "3.0 ms") || !strings.Contains(line, "…") {

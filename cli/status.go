@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/internal/span"
 	"adit/localapi/client"
@@ -140,13 +141,13 @@ func endpointsCommand(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			table := newTable("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT|ERROR",
-				shorten("LOCAL", shortLocal), drop("STATE"), drop("LOCAL"), squeeze("NAME", 12), drop("TOTAL"), drop("IN"), drop("OUT"), drop("OPEN"))
+			rows := table.New("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT|ERROR",
+				table.Shorten("LOCAL", shortLocal), table.Drop("STATE"), table.Drop("LOCAL"), table.Squeeze("NAME", 12), table.Drop("TOTAL"), table.Drop("IN"), table.Drop("OUT"), table.Drop("OPEN"))
 			for _, e := range items {
-				table.row(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out), e.Error)
+				rows.Add(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out), e.Error)
 			}
-			table.omitEmpty("ERROR")
-			return env.printTable(listOf(items), table, nothingPublished(tunnels))
+			rows.OmitEmpty("ERROR")
+			return env.printTable(listOf(items), rows, nothingPublished(tunnels))
 		},
 	}
 }
@@ -237,4 +238,13 @@ func settingText(value any) string {
 		texts[i] = printable(fmt.Sprint(list[i]))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// shortTime is a time of localTime without its year, which a list can do without.
+func shortTime(text string) string {
+	_, rest, ok := strings.Cut(text, "-")
+	if !ok {
+		return text
+	}
+	return rest
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/table"
 	"adit/localapi/client"
 )
 
@@ -289,29 +290,12 @@ func tunnelListCommand(env *Env) *cobra.Command {
 }
 
 func (e *Env) printTunnels(all []client.Tunnel) error {
-	table := newTable("ID|NAME|TYPE|LOCAL|STATE|URL",
-		nameForID, shorten("LOCAL", shortLocal), drop("TYPE"), squeeze("NAME", 12), drop("LOCAL"))
+	rows := table.New("ID|NAME|TYPE|LOCAL|STATE|URL",
+		table.Identify("ID", "NAME"), table.Shorten("LOCAL", shortLocal), table.Drop("TYPE"), table.Squeeze("NAME", 12), table.Drop("LOCAL"))
 	for _, t := range all {
-		table.row(t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
+		rows.Add(t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
 	}
-	return e.printTable(listOf(all), table, "There is no tunnel. Create one: adit tunnel create 3000")
-}
-
-// nameForID leaves a table of tunnels without their ids, but where commands need
-// them: a name that several tunnels have does not do.
-func nameForID(t *table, over int) {
-	_, ids := t.column("ID")
-	_, names := t.column("NAME")
-	count := map[string]int{"": 2}
-	for _, name := range names.cells {
-		count[name]++
-	}
-	for i, name := range names.cells {
-		if count[name] > 1 {
-			names.cells[i] = ids.cells[i]
-		}
-	}
-	drop("ID")(t, over)
+	return e.printTable(listOf(all), rows, "There is no tunnel. Create one: adit tunnel create 3000")
 }
 
 func tunnelDeleteCommand(env *Env) *cobra.Command {
@@ -378,3 +362,7 @@ func writeTunnel(w io.Writer, t client.Tunnel) {
 	row("Created", localTime(t.CreatedAt))
 	row("ID", t.ID)
 }
+
+// shortLocal is the address of a local service as commands take it: of one on
+// this machine the port alone.
+func shortLocal(text string) string { return strings.TrimPrefix(text, "127.0.0.1:") }

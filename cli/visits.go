@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/localapi/client"
 )
@@ -27,16 +28,16 @@ func (e *Env) listVisits(ctx context.Context) error {
 	if err != nil { // what is declared can be told all the same
 		fmt.Fprintf(e.Err, "adit: what else may be visited is not known: %s\n", printable(err.Error()))
 	}
-	table := newTable("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", drop("TOTAL"), drop("OUT"), drop("IN"), drop("OPEN"))
+	rows := table.New("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", table.Drop("TOTAL"), table.Drop("OUT"), table.Drop("IN"), table.Drop("OPEN"))
 	for _, v := range all {
-		table.row(v.Listen, v.Tunnel, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
+		rows.Add(v.Listen, v.Tunnel, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
 	}
 	for _, i := range invitations {
 		if !slices.ContainsFunc(all, func(v client.Visit) bool { return v.Tunnel == i.Tunnel }) {
-			table.row("-", i.Tunnel, "invited", "-", "-", "-", "-", "")
+			rows.Add("-", i.Tunnel, "invited", "-", "-", "-", "-", "")
 		}
 	}
-	table.omitEmpty("ERROR")
+	rows.OmitEmpty("ERROR")
 	shown := struct {
 		items[client.Visit]
 		Invitations []client.Invitation `json:"invitations"` // null if the relay could not be asked
@@ -45,7 +46,7 @@ func (e *Env) listVisits(ctx context.Context) error {
 	if err != nil {
 		none = "No visit is declared in adit.toml."
 	}
-	return e.printTable(shown, table, none)
+	return e.printTable(shown, rows, none)
 }
 
 // completeVisit lists the private tunnels that let this client in.

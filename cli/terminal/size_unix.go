@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package terminal
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screenSize is how many columns and rows of f a person sees; zero if that is not
+// SizeOf is how many columns and rows of f a person sees; zero if that is not
 // known.
-func screenSize(f *os.File) (columns, rows int) {
+func SizeOf(f *os.File) (columns, rows int) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		return 0, 0

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// isTerminal reports whether f is a screen that a person looks at and that obeys
+// Is reports whether f is a screen that a person looks at and that obeys
 // ANSI sequences.
-func isTerminal(f *os.File) bool {
+func Is(f *os.File) bool {
 	var mode uint32
 	console := windows.Handle(f.Fd())
 	if windows.GetConsoleMode(console, &mode) != nil {

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// screenSize is how many columns and rows of f a person sees; zero if that is not
+// SizeOf is how many columns and rows of f a person sees; zero if that is not
 // known.
-func screenSize(f *os.File) (columns, rows int) {
+func SizeOf(f *os.File) (columns, rows int) {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
 		return 0, 0
