@@ -36,7 +36,7 @@ shell's history.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			token := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
 			if args[0] == "-" {
-				line, err := bufio.NewReader(io.LimitReader(env.In, maxToken)).ReadString('\n')
+				line, err := bufio.NewReader(io.LimitReader(env.std.In, maxToken)).ReadString('\n')
 				if err != nil && err != io.EOF {
 					return fmt.Errorf("read the token from the standard input: %w", err)
 				}
@@ -64,7 +64,7 @@ shell's history.`,
 			if err != nil {
 				return err
 			}
-			return env.print(auth, func(w io.Writer) {
+			return env.std.Print(auth, func(w io.Writer) {
 				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
 				if in.runs() {
 					fmt.Fprintf(w, "The token is kept, and no daemon runs yet: the next command runs one while it lasts,\n")
@@ -95,7 +95,7 @@ func logoutCommand(env *Env) *cobra.Command {
 			forgotten := struct {
 				Configured bool `json:"configured"`
 			}{}
-			return env.print(forgotten, func(w io.Writer) {
+			return env.std.Print(forgotten, func(w io.Writer) {
 				fmt.Fprintln(w, "The token is forgotten and the session closed.")
 			})
 		},

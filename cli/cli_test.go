@@ -13,12 +13,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adit/cli/localtime"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
-	zone = time.UTC
+	localtime.Zone = time.UTC
 	os.Exit(m.Run())
 }
 

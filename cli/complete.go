@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"adit/internal/natural"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -85,11 +86,11 @@ func (e *Env) completeTunnel(cmd *cobra.Command, args []string, begun string) ([
 		}
 		for _, t := range all {
 			name := t.Name
-			if names[name] > 1 || name == "" || strings.ContainsAny(name, " \t\n") || name != printable(name) {
+			if names[name] > 1 || name == "" || strings.ContainsAny(name, " \t\n") || name != visible.Text(name) {
 				name = t.ID
 			}
 			if strings.HasPrefix(name, begun) {
-				list = append(list, cobra.CompletionWithDesc(name, printable(t.PublicURL)))
+				list = append(list, cobra.CompletionWithDesc(name, visible.Text(t.PublicURL)))
 			}
 		}
 		return list, err

@@ -139,7 +139,7 @@ func (e *Env) dev(ctx context.Context, opts devOptions) error {
 
 	log := slog.New(slog.DiscardHandler)
 	if opts.verbose {
-		log = slog.New(slog.NewTextHandler(e.Err, nil))
+		log = slog.New(slog.NewTextHandler(e.std.Err, nil))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -202,12 +202,12 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 	if err := devAnswers(ready, report); err != nil {
 		return err
 	}
-	if e.json {
+	if e.std.JSON {
 		return e.printLine(report)
 	}
-	report.print(e.Out, what)
+	report.print(e.std.Out, what)
 	if !listens(ctx, opts.port) {
-		return e.write(fmt.Sprintf("\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port))
+		return e.std.PrintText(fmt.Sprintf("\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port))
 	}
 	return nil
 }

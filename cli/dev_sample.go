@@ -68,7 +68,7 @@ func loopbackVisitor(roots *x509.CertPool) *http.Client {
 
 // printLine writes v as one line of JSON.
 func (e *Env) printLine(v any) error {
-	out := json.NewEncoder(e.Out)
+	out := json.NewEncoder(e.std.Out)
 	out.SetEscapeHTML(false)
 	return out.Encode(v)
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/internal/folder"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -49,7 +50,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 				opts.Password = strings.ToLower(rand.Text()[:12])
 			case passwordFile != "":
 				var err error
-				if opts.Password, err = readSecret(env, passwordFile); err != nil {
+				if opts.Password, err = env.std.Secret(passwordFile); err != nil {
 					return err
 				}
 				if opts.Password == "" {
@@ -118,5 +119,5 @@ func (e *Env) files(ctx context.Context, dir string, opts folder.Options, in cli
 // nameable reports whether a tunnel may have a folder's name, which can be
 // longer or stranger than the daemon takes.
 func nameable(name string) bool {
-	return utf8.ValidString(name) && len(name) <= 64 && strings.TrimSpace(name) == name && printable(name) == name
+	return utf8.ValidString(name) && len(name) <= 64 && strings.TrimSpace(name) == name && visible.Text(name) == name
 }

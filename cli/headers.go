@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -48,6 +49,6 @@ func writeHeaders(w io.Writer, title string, fields client.HeaderChanges) {
 		if fields[name] == "" {
 			text = name + " is removed"
 		}
-		fmt.Fprintf(w, "%s\t%s\n", title, printable(text))
+		fmt.Fprintf(w, "%s\t%s\n", title, visible.Text(text))
 	}
 }

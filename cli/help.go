@@ -16,15 +16,15 @@ import (
 func (e *Env) fitHelp(root *cobra.Command) {
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if !e.Terminal {
+		if !e.std.Terminal {
 			plain(cmd, args)
 			return
 		}
 		var text bytes.Buffer
 		cmd.SetOut(&text)
 		plain(cmd, args)
-		cmd.SetOut(e.Out)
-		_, _ = io.WriteString(e.Out, fitted(text.String(), e.screen().Columns))
+		cmd.SetOut(e.std.Out)
+		_, _ = io.WriteString(e.std.Out, fitted(text.String(), e.std.Size().Columns))
 	})
 }
 

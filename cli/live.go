@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
 	"adit/cli/terminal"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
@@ -152,7 +153,7 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 		return fmt.Errorf("the tunnel was deleted by somebody else")
 	}
 	if watchErr == nil {
-		e.say("Removed the tunnel.")
+		e.std.Say("Removed the tunnel.")
 	}
 	return watchErr
 }
@@ -197,21 +198,21 @@ type liveView struct {
 
 // follow shows events until ctx ends or the tunnel is gone.
 func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
-	if v.env.json {
-		if err := v.env.print(publishedTunnel{v.tunnel, v.published.Folder, v.published.Password}, nil); err != nil {
+	if v.env.std.JSON {
+		if err := v.env.std.Print(publishedTunnel{v.tunnel, v.published.Folder, v.published.Password}, nil); err != nil {
 			return err
 		}
-	} else if !v.env.Terminal {
-		v.env.say("%s", v.address())
+	} else if !v.env.std.Terminal {
+		v.env.std.Say("%s", v.address())
 		for _, p := range v.tunnel.Paths {
-			v.env.say("  %s", printable(pathText(p)))
+			v.env.std.Say("  %s", visible.Text(pathText(p)))
 		}
 		if v.published.Password != "" {
-			v.env.say("Visitors are asked for a password, with any user name: %s", printable(v.published.Password))
+			v.env.std.Say("Visitors are asked for a password, with any user name: %s", visible.Text(v.published.Password))
 		}
 	}
-	if v.inside.runs() && !v.env.Terminal {
-		v.env.say("No daemon runs on this machine: this command runs one until it ends.")
+	if v.inside.runs() && !v.env.std.Terminal {
+		v.env.std.Say("No daemon runs on this machine: this command runs one until it ends.")
 	}
 	v.draw()
 	for event, err := range held.client.Events(ctx, "") {
@@ -220,21 +221,21 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 			if errors.As(err, &refusal) {
 				return err
 			}
-			if v.lost == "" && !v.env.Terminal {
-				v.env.say("%s the daemon is not heard; waiting for it", clock(time.Now()))
+			if v.lost == "" && !v.env.std.Terminal {
+				v.env.std.Say("%s the daemon is not heard; waiting for it", localtime.Clock(time.Now()))
 			}
 			v.lost, v.behind = err.Error(), true
 			v.draw()
 			if v.inside.failed() != nil {
 				return nil
 			}
-			if v.inside.takeOver(ctx, v.status) && !v.env.Terminal {
-				v.env.say("%s this command runs the daemon now", clock(time.Now()))
+			if v.inside.takeOver(ctx, v.status) && !v.env.std.Terminal {
+				v.env.std.Say("%s this command runs the daemon now", localtime.Clock(time.Now()))
 			}
 			continue
 		}
-		if v.lost != "" && !v.env.Terminal {
-			v.env.say("%s the daemon is back", clock(time.Now()))
+		if v.lost != "" && !v.env.std.Terminal {
+			v.env.std.Say("%s the daemon is back", localtime.Clock(time.Now()))
 		}
 		v.lost = ""
 		if err := v.take(event); err != nil {
@@ -266,7 +267,7 @@ func lasting(st client.Status) error {
 	if st.State != "rejected" || strings.Contains(st.LastError, forNow) {
 		return nil
 	}
-	return fmt.Errorf("nobody is served any more: %s", printable(st.LastError))
+	return fmt.Errorf("nobody is served any more: %s", visible.Text(st.LastError))
 }
 
 // take notes an event.
@@ -293,8 +294,8 @@ func (v *liveView) take(event client.Event) error {
 			v.gone = e.Action == "deleted"
 			was := v.address()
 			v.tunnel = e.Tunnel
-			if now := v.address(); now != was && !v.gone && !v.env.Terminal {
-				v.env.say("%s", now)
+			if now := v.address(); now != was && !v.gone && !v.env.std.Terminal {
+				v.env.std.Say("%s", now)
 			}
 		}
 	case client.EventEndpoint:
@@ -305,8 +306,8 @@ func (v *liveView) take(event client.Event) error {
 		if e.Endpoint.TunnelID == v.tunnel.ID {
 			if v.endpoint.Error != "" && e.Endpoint.Error == "" {
 				v.trouble = ""
-				if !v.env.Terminal {
-					v.env.say("%s the local service is reached again", clock(time.Now()))
+				if !v.env.std.Terminal {
+					v.env.std.Say("%s the local service is reached again", localtime.Clock(time.Now()))
 				}
 			}
 			v.endpoint = e.Endpoint
@@ -317,9 +318,9 @@ func (v *liveView) take(event client.Event) error {
 			return err
 		}
 		if l.Message == notServed && l.Fields["tunnel"] == v.tunnel.ID {
-			v.trouble = fmt.Sprintf("%s a visitor was not served: %s", clock(l.Time), printable(fmt.Sprint(l.Fields["reason"])))
-			if !v.env.Terminal {
-				v.env.say("%s", v.trouble)
+			v.trouble = fmt.Sprintf("%s a visitor was not served: %s", localtime.Clock(l.Time), visible.Text(fmt.Sprint(l.Fields["reason"])))
+			if !v.env.std.Terminal {
+				v.env.std.Say("%s", v.trouble)
 			}
 		}
 	case client.EventRequest:
@@ -350,8 +351,8 @@ func (v *liveView) catchUp(ctx context.Context, held *heldTunnel) error {
 			v.gone = true
 			return nil
 		}
-		if !v.env.Terminal {
-			v.env.say("%s the daemon started again; making the tunnel anew", clock(time.Now()))
+		if !v.env.std.Terminal {
+			v.env.std.Say("%s the daemon started again; making the tunnel anew", localtime.Clock(time.Now()))
 		}
 		v.tunnel.State = client.TunnelStateStarting
 		v.draw()
@@ -362,8 +363,8 @@ func (v *liveView) catchUp(ctx context.Context, held *heldTunnel) error {
 		return v.later(ctx, err)
 	}
 	v.tunnel, v.behind, v.restarted = t, false, false
-	if now := v.address(); now != was && !v.env.Terminal {
-		v.env.say("%s", now)
+	if now := v.address(); now != was && !v.env.std.Terminal {
+		v.env.std.Say("%s", now)
 	}
 	return nil
 }
@@ -381,8 +382,8 @@ func (v *liveView) later(ctx context.Context, err error) error {
 func (v *liveView) takeStatus(st client.Status) {
 	was := v.status
 	v.status = st
-	if was.State != st.State && !v.env.Terminal {
-		v.env.say("%s session %s", clock(time.Now()), stateReason(st))
+	if was.State != st.State && !v.env.std.Terminal {
+		v.env.std.Say("%s session %s", localtime.Clock(time.Now()), stateReason(st))
 	}
 }
 
@@ -396,7 +397,7 @@ func (v *liveView) address() string {
 	if to == "" {
 		to = localText(v.tunnel)
 	}
-	return printable(from + " -> " + to)
+	return visible.Text(from + " -> " + to)
 }
 
 // note keeps a request; one that is known already has changed. It is logged
@@ -404,8 +405,8 @@ func (v *liveView) address() string {
 func (v *liveView) note(r client.RequestSummary) {
 	known := slices.IndexFunc(v.recent, func(old client.RequestSummary) bool { return old.ID == r.ID })
 	ended := r.State != "open" && (known < 0 || v.recent[known].State == "open")
-	if ended && !v.env.Terminal {
-		v.env.say("%s", requestLine(r, v.tunnel, usualColumns))
+	if ended && !v.env.std.Terminal {
+		v.env.std.Say("%s", requestLine(r, v.tunnel, usualColumns))
 	}
 	if known >= 0 {
 		v.recent[known] = r
@@ -420,12 +421,12 @@ func (v *liveView) note(r client.RequestSummary) {
 // draw shows what has changed. It writes over what the screen shows instead of
 // clearing it first, which flickers.
 func (v *liveView) draw() {
-	if !v.env.Terminal || v.env.json {
+	if !v.env.std.Terminal || v.env.std.JSON {
 		return
 	}
-	screen := v.env.screen()
+	screen := v.env.std.Size()
 	var head []string
-	row := func(name, value string) { head = append(head, fmt.Sprintf("%-12s %s", name, printable(value))) }
+	row := func(name, value string) { head = append(head, fmt.Sprintf("%-12s %s", name, visible.Text(value))) }
 	state := stateText(v.status)
 	if v.status.State == "" {
 		state = "asking the daemon"
@@ -471,15 +472,13 @@ func (v *liveView) draw() {
 		}
 		v.drawn, v.drawnOn = text, screen
 		// To the end of each line, and below the last.
-		_, _ = io.WriteString(v.env.Out, clearing+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
+		_, _ = io.WriteString(v.env.std.Out, clearing+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
 	}
 }
 
-func clock(t time.Time) string { return t.In(zone).Format("15:04:05") }
-
 func stateReason(st client.Status) string {
 	if st.LastError != "" && !st.Connected {
-		return st.State + ": " + printable(st.LastError)
+		return st.State + ": " + visible.Text(st.LastError)
 	}
 	return st.State
 }
@@ -503,9 +502,9 @@ func requestLine(r client.RequestSummary, t client.Tunnel, columns int) string {
 	if r.Status != 0 {
 		result = fmt.Sprint(r.Status)
 	}
-	line := fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(asked(r, t)))
+	line := fmt.Sprintf("%s %-6s %s", localtime.Clock(r.Time), result, visible.Text(asked(r, t)))
 	if r.Kind == "flow" {
-		line = fmt.Sprintf("%s %-6s %s", clock(r.Time), result, printable(flowText(r)))
+		line = fmt.Sprintf("%s %-6s %s", localtime.Clock(r.Time), result, visible.Text(flowText(r)))
 	}
 	columns = min(columns, usualColumns) - timeColumns
 	line = terminal.Cut(line, columns)
@@ -514,7 +513,3 @@ func requestLine(r client.RequestSummary, t client.Tunnel, columns int) string {
 	}
 	return line
 }
-
-// printable is text of strangers made fit to be shown: it must not steer a
-// person's screen, nor look like something else.
-func printable(s string) string { return visible.Text(s) }

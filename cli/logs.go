@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/terminal"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -44,8 +47,8 @@ func logsCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if env.json {
-				return env.print(listOf(lines), nil)
+			if env.std.JSON {
+				return env.std.Print(stdio.ListOf(lines), nil)
 			}
 			for _, line := range lines {
 				if err := env.writeLog(line); err != nil {
@@ -115,15 +118,15 @@ func (e *Env) followLogs(ctx context.Context, c *client.Client, q client.LogQuer
 }
 
 func (e *Env) writeLog(line client.LogEntry) error {
-	if e.json {
-		return json.NewEncoder(e.Out).Encode(line)
+	if e.std.JSON {
+		return json.NewEncoder(e.std.Out).Encode(line)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %-5s %s", localTime(line.Time), strings.ToUpper(string(line.Level)), printable(line.Message))
+	fmt.Fprintf(&b, "%s %-5s %s", localtime.Text(line.Time), strings.ToUpper(string(line.Level)), visible.Text(line.Message))
 	for _, key := range slices.Sorted(maps.Keys(line.Fields)) {
-		fmt.Fprintf(&b, " %s=%s", key, printable(fmt.Sprint(line.Fields[key])))
+		fmt.Fprintf(&b, " %s=%s", key, visible.Text(fmt.Sprint(line.Fields[key])))
 	}
-	_, err := io.WriteString(e.Out, terminal.Break(b.String()+"\n", logColumns, e.columns()))
+	_, err := io.WriteString(e.std.Out, terminal.Break(b.String()+"\n", logColumns, e.std.Columns()))
 	return err
 }
 
@@ -148,11 +151,11 @@ The exit code is 1 if something failed.`,
 			if err != nil {
 				return err
 			}
-			err = env.printPage(listOf(checks), func(w io.Writer) {
+			err = env.std.PrintPage(stdio.ListOf(checks), func(w io.Writer) {
 				for _, check := range checks {
-					fmt.Fprintf(w, "%s\t%s: %s\n", check.Status, printable(check.Tried), printable(check.Result))
+					fmt.Fprintf(w, "%s\t%s: %s\n", check.Status, visible.Text(check.Tried), visible.Text(check.Result))
 					if check.Advice != "" {
-						fmt.Fprintf(w, "\t  -> %s\n", printable(check.Advice))
+						fmt.Fprintf(w, "\t  -> %s\n", visible.Text(check.Advice))
 					}
 				}
 			})

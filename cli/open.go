@@ -29,14 +29,14 @@ link signs that browser in; it is good once, and for one minute.`,
 			if err != nil {
 				return err
 			}
-			if printOnly || env.json || env.OpenBrowser == nil {
-				return env.print(link, func(w io.Writer) { fmt.Fprintln(w, link.URL) })
+			if printOnly || env.std.JSON || env.OpenBrowser == nil {
+				return env.std.Print(link, func(w io.Writer) { fmt.Fprintln(w, link.URL) })
 			}
 			if err := env.OpenBrowser(cmd.Context(), link.URL); err != nil {
-				env.say("Open this page in a browser of this machine: %s", link.URL)
+				env.std.Say("Open this page in a browser of this machine: %s", link.URL)
 				return nil
 			}
-			env.say("Opened %s.", c.BaseURL())
+			env.std.Say("Opened %s.", c.BaseURL())
 			return nil
 		},
 	}

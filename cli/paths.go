@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -93,6 +94,6 @@ func pathText(p client.TunnelPath) string {
 // writePaths writes a row for each path.
 func writePaths(w io.Writer, paths []client.TunnelPath) {
 	for _, p := range paths {
-		fmt.Fprintf(w, "Path\t%s\n", printable(pathText(p)))
+		fmt.Fprintf(w, "Path\t%s\n", visible.Text(pathText(p)))
 	}
 }

@@ -38,7 +38,7 @@ var waitUntold = 2 * time.Second // tests shorten it
 // tellOfWait says on a screen what the session waits for, if that takes longer than
 // people wait without a word; ended is called once the wait is over.
 func (e *Env) tellOfWait(ctx context.Context, c *client.Client) (ended func()) {
-	if !e.Terminal || e.json {
+	if !e.std.Terminal || e.std.JSON {
 		return func() {}
 	}
 	ctx, stop := context.WithTimeout(ctx, removeTimeout)
@@ -52,7 +52,7 @@ func (e *Env) tellOfWait(ctx context.Context, c *client.Client) (ended func()) {
 		case <-timer.C:
 		}
 		if st, err := c.Status(ctx); err == nil && !st.Connected {
-			fmt.Fprintf(e.Err, "Waiting for the session, which is %s\n", stateReason(st))
+			fmt.Fprintf(e.std.Err, "Waiting for the session, which is %s\n", stateReason(st))
 		}
 	})
 	return func() {

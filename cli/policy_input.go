@@ -36,9 +36,8 @@ func (p *policyInput) flag(cmd *cobra.Command) {
 }
 
 // read reads a bare policy, or one as "show --json" prints it, from a file or from
-// standard input.
-func (p *policyInput) read(env *Env, file []string) error {
-	in := env.In
+// in, which is standard input.
+func (p *policyInput) read(in io.Reader, file []string) error {
 	if len(file) == 1 && file[0] != "-" {
 		f, err := os.Open(file[0])
 		if err != nil {

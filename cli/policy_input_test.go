@@ -271,19 +271,19 @@ func TestAuthoritiesComeFromAFile(t *testing.T) {
 		`{"policy":{"rate":1,"client_certificates":null},"etag":"x"}`:                                  `{"client_certificates":{"authorities":` + string(quoted) + `},"rate":1}`,
 	} {
 		p := policyInput{issuer: file}
-		if err := p.read(&Env{In: strings.NewReader(in)}, nil); err != nil || string(p.document) != want {
+		if err := p.read(strings.NewReader(in), nil); err != nil || string(p.document) != want {
 			t.Errorf("%s: %s, %v", in, p.document, err)
 		}
 	}
 	p := policyInput{issuer: file}
-	if err := p.read(&Env{In: strings.NewReader(`{"client_certificates":7}`)}, nil); err == nil || !strings.Contains(err.Error(), "client_certificates") {
+	if err := p.read(strings.NewReader(`{"client_certificates":7}`), nil); err == nil || !strings.Contains(err.Error(), "client_certificates") {
 		t.Errorf("got %v", err)
 	}
 	for text, want := range map[string]string{
 		"": "no certificate", "-----BEGIN EC PRIVATE KEY-----\n" + home.PEM(): "private key", strings.Repeat("x", maxCertificates+1): "over 64 KiB",
 	} {
 		write(text)
-		if err := p.read(&Env{In: strings.NewReader("{}")}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := p.read(strings.NewReader("{}"), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)
 		}
 	}

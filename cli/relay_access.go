@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
 	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/internal/span"
@@ -75,10 +76,10 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				if e.Status != 0 {
 					status = strconv.Itoa(e.Status)
 				}
-				rows.Add(e.Time.In(zone).Format("01-02 15:04:05"), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
+				rows.Add(localtime.WithoutYear(localtime.Text(e.Time)), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
 					bytesize.Text(e.BytesIn), bytesize.Text(e.BytesOut), span.Text(e.Duration), e.Refused)
 			}
-			return env.printTable(list, rows, "The access log has nothing like it.")
+			return env.std.PrintTable(list, rows, "The access log has nothing like it.")
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")

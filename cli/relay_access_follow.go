@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"adit/cli/localtime"
 	"adit/internal/bytesize"
 	"adit/internal/span"
+	"adit/internal/visible"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/wire"
 )
@@ -63,7 +65,7 @@ func (a *relayAdmin) follow(ctx context.Context, q url.Values, before int) error
 		case name == "data" && kind == "missed":
 			var missed struct{ Count int }
 			if json.Unmarshal([]byte(value), &missed) == nil {
-				fmt.Fprintf(a.env.Err, "%d events came too fast to be told of; `adit relay access` finds them\n", missed.Count)
+				fmt.Fprintf(a.env.std.Err, "%d events came too fast to be told of; `adit relay access` finds them\n", missed.Count)
 			}
 		}
 	}
@@ -109,19 +111,19 @@ func alike(e wire.Access) wire.Access {
 
 // tell shows an event on a line.
 func (a *relayAdmin) tell(e wire.Access) error {
-	if a.env.json {
-		return json.NewEncoder(a.env.Out).Encode(e)
+	if a.env.std.JSON {
+		return json.NewEncoder(a.env.std.Out).Encode(e)
 	}
 	who := e.Visitor
 	if e.User != "" {
 		who += " (" + e.User + ")"
 	}
-	line := fmt.Sprintf("%s %s %s %s, %s in, %s out, %s", e.Time.In(zone).Format("01-02 15:04:05"), statusText(e), who,
+	line := fmt.Sprintf("%s %s %s %s, %s in, %s out, %s", localtime.WithoutYear(localtime.Text(e.Time)), statusText(e), who,
 		strings.TrimSpace(e.Method+" "+e.Host+e.Path), bytesize.Text(e.BytesIn), bytesize.Text(e.BytesOut), span.Text(e.Duration))
 	if e.Refused != "" {
 		line += ", refused by " + e.Refused
 	}
-	_, err := fmt.Fprintln(a.env.Out, printable(line))
+	_, err := fmt.Fprintln(a.env.std.Out, visible.Text(line))
 	return err
 }
 

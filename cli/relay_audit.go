@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
 	"adit/cli/table"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
@@ -43,15 +44,15 @@ func auditListCommand(a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
 				return err
 			}
-			rows := table.New("ENTRY|TIME|WHO|FROM|ACTION|TARGET", table.Shorten("TIME", shortTime), table.Squeeze("WHO", 16), table.Drop("FROM"))
+			rows := table.New("ENTRY|TIME|WHO|FROM|ACTION|TARGET", table.Shorten("TIME", localtime.WithoutYear), table.Squeeze("WHO", 16), table.Drop("FROM"))
 			for _, e := range slices.Backward(page.Items) {
 				who := e.Actor.Kind
 				if e.Actor.Name != "" {
 					who += " " + e.Actor.Name
 				}
-				rows.Add(e.Seq, localTime(e.Time), who, e.Actor.Address, e.Action, e.Target)
+				rows.Add(e.Seq, localtime.Text(e.Time), who, e.Actor.Address, e.Action, e.Target)
 			}
-			return a.env.printTable(page, rows, "The audit log has nothing like it.")
+			return a.env.std.PrintTable(page, rows, "The audit log has nothing like it.")
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
@@ -88,8 +89,8 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 			}
 			r := v.Result()
 			if !r.OK {
-				if a.env.json {
-					if err := a.env.print(r, nil); err != nil {
+				if a.env.std.JSON {
+					if err := a.env.std.Print(r, nil); err != nil {
 						return err
 					}
 				}
@@ -99,7 +100,7 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 				}
 				return fmt.Errorf("the audit log is broken%s: %s; compare it with a backup", where, r.Reason)
 			}
-			return a.env.print(r, func(w io.Writer) {
+			return a.env.std.Print(r, func(w io.Writer) {
 				fmt.Fprintf(w, "%d entries, unbroken.\nNote the hash of the last to see later that nothing was cut off:\n%s\n", r.Entries, r.Head)
 			})
 		},
@@ -177,7 +178,7 @@ func (a answerReader) Read(b []byte) (int, error) {
 func (a *relayAdmin) export(ctx context.Context, path, name string) error {
 	return a.stream(ctx, path, func(r io.Reader) error {
 		if name == "-" {
-			_, err := io.Copy(a.env.Out, r)
+			_, err := io.Copy(a.env.std.Out, r)
 			return err
 		}
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -188,10 +189,10 @@ func (a *relayAdmin) export(ctx context.Context, path, name string) error {
 		if err = errors.Join(err, file.Close()); err != nil {
 			return err
 		}
-		if a.env.json {
-			return a.env.print(map[string]any{"file": name, "bytes": n}, nil)
+		if a.env.std.JSON {
+			return a.env.std.Print(map[string]any{"file": name, "bytes": n}, nil)
 		}
-		a.env.say("%d bytes are in %s.", n, name)
+		a.env.std.Say("%d bytes are in %s.", n, name)
 		return nil
 	})
 }

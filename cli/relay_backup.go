@@ -32,17 +32,17 @@ your relay. Access events are not in it.`,
 			}
 			document = append(document, '\n')
 			if args[0] == "-" {
-				_, err := env.Out.Write(document)
+				_, err := env.std.Out.Write(document)
 				return err
 			}
 			file, err := writeBackup(args[0], document)
 			if err != nil || !file {
 				return err
 			}
-			if env.json {
-				return env.print(map[string]any{"file": args[0], "bytes": len(document)}, nil)
+			if env.std.JSON {
+				return env.std.Print(map[string]any{"file": args[0], "bytes": len(document)}, nil)
 			}
-			env.say("The backup is in %s. It holds private keys.", args[0])
+			env.std.Say("The backup is in %s. It holds private keys.", args[0])
 			return nil
 		},
 	})
@@ -102,11 +102,11 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if env.json {
-				return env.print(restored, nil)
+			if env.std.JSON {
+				return env.std.Print(restored, nil)
 			}
-			env.say("Restored %d clients, %d names and ports, and %d policies into %s.", restored.Clients, restored.Claims, restored.Policies, restored.DataDir)
-			env.say("Now start the relay as before, on this folder: adit relay start --domain DOMAIN%s", dataDirHint(restored.DataDir))
+			env.std.Say("Restored %d clients, %d names and ports, and %d policies into %s.", restored.Clients, restored.Claims, restored.Policies, restored.DataDir)
+			env.std.Say("Now start the relay as before, on this folder: adit relay start --domain DOMAIN%s", dataDirHint(restored.DataDir))
 			return nil
 		},
 	}

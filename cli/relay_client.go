@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/span"
 	"adit/tunnel/relay/console"
@@ -72,7 +74,7 @@ func relayClientCommand(env *Env) *cobra.Command {
 			use: "list", short: "List the clients",
 			example: "  adit relay client list --json | jq -r '.items[].name'",
 			path:    "/api/v1/clients", heading: "NAME|STATE|AGENTS|NAMES AND PORTS|TOKENS|TRAFFIC|LAST SEEN|SINCE",
-			narrower: []table.Step{table.Drop("SINCE"), table.Drop("TOKENS"), table.Shorten("LAST SEEN", shortTime), table.Squeeze("NAME", 16)},
+			narrower: []table.Step{table.Drop("SINCE"), table.Drop("TOKENS"), table.Shorten("LAST SEEN", localtime.WithoutYear), table.Squeeze("NAME", 16)},
 			row:      clientRow, none: "There is no client. Add one: adit relay client add NAME",
 		}.command(a),
 		&cobra.Command{
@@ -84,10 +86,10 @@ func relayClientCommand(env *Env) *cobra.Command {
 				if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/revoke", nil, nil); err != nil {
 					return err
 				}
-				if env.json {
-					return env.print(map[string]any{"name": args[0], "revoked": true}, nil)
+				if env.std.JSON {
+					return env.std.Print(map[string]any{"name": args[0], "revoked": true}, nil)
 				}
-				env.say("%s is revoked.", args[0])
+				env.std.Say("%s is revoked.", args[0])
 				return nil
 			},
 		},
@@ -99,11 +101,11 @@ func clientPath(name string) string { return "/api/v1/clients/" + url.PathEscape
 
 // printToken shows a token: alone on standard output, so that it can be piped.
 func printToken(env *Env, t console.NewToken, note string) error {
-	if err := env.print(t, func(w io.Writer) { fmt.Fprintln(w, t.AuthToken) }); err != nil {
+	if err := env.std.Print(t, func(w io.Writer) { fmt.Fprintln(w, t.AuthToken) }); err != nil {
 		return err
 	}
-	if !env.json {
-		fmt.Fprintln(env.Err, note)
+	if !env.std.JSON {
+		fmt.Fprintln(env.std.Err, note)
 	}
 	return nil
 }
@@ -111,9 +113,9 @@ func printToken(env *Env, t console.NewToken, note string) error {
 func clientRow(c console.Client) []any {
 	seen := "never"
 	if c.Seen != nil {
-		seen = minute(c.Seen.At)
+		seen = localtime.Minute(c.Seen.At)
 	}
-	return []any{c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, minute(c.CreatedAt)}
+	return []any{c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, localtime.Minute(c.CreatedAt)}
 }
 
 func relayStatusCommand(env *Env) *cobra.Command {
@@ -130,17 +132,17 @@ func relayStatusCommand(env *Env) *cobra.Command {
 				Sessions  []console.Session  `json:"sessions"`
 				Endpoints []console.Endpoint `json:"endpoints"`
 			}
-			var sessions relayList[console.Session]
-			var endpoints relayList[console.Endpoint]
+			var sessions stdio.List[console.Session]
+			var endpoints stdio.List[console.Endpoint]
 			for path, out := range map[string]any{"status": &all.Status, "sessions": &sessions, "endpoints": &endpoints} {
 				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/"+path, nil, out); err != nil {
 					return err
 				}
 			}
 			all.Sessions, all.Endpoints = sessions.Items, endpoints.Items
-			return env.printPage(all, func(w io.Writer) {
+			return env.std.PrintPage(all, func(w io.Writer) {
 				s := all.Status
-				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, minute(s.StartedAt))
+				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, localtime.Minute(s.StartedAt))
 				fmt.Fprintf(w, "clients\t%d\nagents\t%d\n", s.Clients, s.Sessions)
 				for _, x := range all.Sessions {
 					tunnels := "tunnels"

@@ -36,10 +36,10 @@ in again, unless a policy or the provider is against it.`,
 			if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/sign-ins/end", map[string]string{"user": args[0]}, &ended); err != nil {
 				return err
 			}
-			if a.env.json {
-				return a.env.print(ended, nil)
+			if a.env.std.JSON {
+				return a.env.std.Print(ended, nil)
 			}
-			a.env.say("All sign-ins that %s had are over.", ended.User)
+			a.env.std.Say("All sign-ins that %s had are over.", ended.User)
 			return nil
 		},
 	})

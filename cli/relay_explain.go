@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +23,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 			in := asked
 			in.Address = args[1]
 			if passwordFile != "" {
-				password, err := readSecret(env, passwordFile)
+				password, err := env.std.Secret(passwordFile)
 				if err != nil {
 					return err
 				}
@@ -42,7 +40,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodPost, policyPath(args[0])+"/explain", in, &e); err != nil {
 				return err
 			}
-			return env.printPage(e, func(w io.Writer) { explanation(w, e) })
+			return env.std.PrintPage(e, func(w io.Writer) { explanation(w, e) })
 		},
 	}
 	f := cmd.Flags()
@@ -56,25 +54,6 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 	f.StringVar(&certificateFile, "certificate", "", "PEM file with the certificate that the visitor presents, and those between it and the authority")
 	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
 	return cmd
-}
-
-// readSecret reads a file that holds one secret, or standard input for "-": an
-// argument would be seen by all who may list the machine's processes.
-func readSecret(env *Env, file string) (string, error) {
-	in := env.In
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return "", fmt.Errorf("read a secret: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, 64<<10))
-	if err != nil {
-		return "", fmt.Errorf("read a secret: %w", err)
-	}
-	return strings.TrimSpace(string(data)), nil
 }
 
 func explanation(w io.Writer, e console.Explanation) {

@@ -3,15 +3,11 @@ package cli
 import (
 	"net/http"
 
+	"adit/cli/stdio"
 	"adit/cli/table"
 
 	"github.com/spf13/cobra"
 )
-
-// relayList is a list as the API gives it, and as --json prints it.
-type relayList[T any] struct {
-	Items []T `json:"items"`
-}
 
 // listing is how a list of the relay's is asked for and shown.
 type listing[T any] struct {
@@ -32,7 +28,7 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 		Example: l.example,
 		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list relayList[T]
+			var list stdio.List[T]
 			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
 				return err
 			}
@@ -40,7 +36,7 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 			for _, item := range list.Items {
 				rows.Add(l.row(item)...)
 			}
-			return a.env.printTable(list, rows, l.none)
+			return a.env.std.PrintTable(list, rows, l.none)
 		},
 	}
 }
@@ -64,10 +60,10 @@ func (r removal) command(a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodDelete, r.path(args[0]), nil, nil); err != nil {
 				return err
 			}
-			if a.env.json {
-				return a.env.print(map[string]any{r.key: args[0], "deleted": true}, nil)
+			if a.env.std.JSON {
+				return a.env.std.Print(map[string]any{r.key: args[0], "deleted": true}, nil)
 			}
-			a.env.say(r.said, args[0])
+			a.env.std.Say(r.said, args[0])
 			return nil
 		},
 	}

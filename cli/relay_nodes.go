@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
 	"adit/cli/table"
 	"adit/tunnel/relay/console"
 )
@@ -31,5 +32,5 @@ func nodeRow(n console.Node) []any {
 	if n.Self {
 		name += " (this one)"
 	}
-	return []any{name, n.ID, state, n.Sessions, n.Endpoints, n.Visitors, n.AgentAddress, n.Version, minute(n.StartedAt)}
+	return []any{name, n.ID, state, n.Sessions, n.Endpoints, n.Visitors, n.AgentAddress, n.Version, localtime.Minute(n.StartedAt)}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
 	"adit/tunnel/relay/console"
 )
 
@@ -46,13 +47,13 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 				if err != nil {
 					return err
 				}
-				return env.print(p, func(w io.Writer) { writeDocument(w, p.Policy) })
+				return env.std.Print(p, func(w io.Writer) { writeDocument(w, p.Policy) })
 			},
 		},
 		listing[console.Policy]{
 			use: "list", short: "List the policies", example: "  adit relay policy list",
 			path: "/api/v1/policies", heading: "TARGET|CHANGED",
-			row:  func(p console.Policy) []any { return []any{p.Target, minute(p.ChangedAt)} },
+			row:  func(p console.Policy) []any { return []any{p.Target, localtime.Minute(p.ChangedAt)} },
 			none: "There is no policy: everybody is let in everywhere.",
 		}.command(a),
 		removal{
@@ -73,14 +74,14 @@ func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
   adit relay policy set shop policy.json`,
 		Args: args(1, 2, "TARGET [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wanted.read(env, args[1:]); err != nil {
+			if err := wanted.read(env.std.In, args[1:]); err != nil {
 				return err
 			}
 			p, err := a.policy(cmd.Context(), wanted.etag, http.MethodPut, args[0], wanted.document)
 			if err != nil {
 				return err
 			}
-			return env.print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
+			return env.std.Print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
 		},
 	}
 	wanted.flag(cmd)

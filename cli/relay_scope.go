@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/localtime"
 	"adit/internal/bytesize"
+	"adit/internal/visible"
 	"adit/tunnel/relay/console"
 )
 
@@ -167,7 +169,7 @@ that leave back.`,
 			if err != nil {
 				return err
 			}
-			return env.printPage(c, func(w io.Writer) { clientPage(w, c) })
+			return env.std.PrintPage(c, func(w io.Writer) { clientPage(w, c) })
 		},
 	}
 	flags.add(cmd)
@@ -186,7 +188,7 @@ func relayClientShowCommand(env *Env, a *relayAdmin) *cobra.Command {
 			if err := a.call(cmd.Context(), http.MethodGet, clientPath(args[0]), nil, &c); err != nil {
 				return err
 			}
-			return env.printPage(c, func(w io.Writer) { clientPage(w, c) })
+			return env.std.PrintPage(c, func(w io.Writer) { clientPage(w, c) })
 		},
 	}
 }
@@ -220,7 +222,7 @@ func clientPage(w io.Writer, c console.Client) {
 	fmt.Fprintf(w, "ports\t%s\n", all(s.Ports))
 	fmt.Fprintf(w, "tunnels\t%d now, %s\n", c.Tunnels, bound(int64(s.Tunnels), ""))
 	if !s.Expires.IsZero() {
-		fmt.Fprintf(w, "expires\t%s\n", minute(s.Expires))
+		fmt.Fprintf(w, "expires\t%s\n", localtime.Minute(s.Expires))
 	}
 	fmt.Fprintf(w, "bandwidth\t%s\n", bound(s.Bandwidth, " bytes a second"))
 	fmt.Fprintf(w, "traffic of %s\t%s in, %s out, %s: %s\n", c.Usage.Month, bytesize.Text(c.Usage.BytesIn), bytesize.Text(c.Usage.BytesOut), bound(c.Usage.Limit, " bytes"), c.Usage.State)
@@ -230,13 +232,13 @@ func clientPage(w io.Writer, c console.Client) {
 		if c.Seen.Connected {
 			state = "connected"
 		}
-		fmt.Fprintf(w, "%s\t%s, %s by %s, version %s on %s/%s, at node %s\n", state, c.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
-			c.Seen.Address, c.Seen.Transport, printable(c.Seen.Version), printable(c.Seen.OS), printable(c.Seen.Arch), c.Seen.Node)
+		fmt.Fprintf(w, "%s\t%s, %s by %s, version %s on %s/%s, at node %s\n", state, localtime.Text(c.Seen.At),
+			c.Seen.Address, c.Seen.Transport, visible.Text(c.Seen.Version), visible.Text(c.Seen.OS), visible.Text(c.Seen.Arch), c.Seen.Node)
 	}
 	if c.Proof != nil {
 		fmt.Fprintf(w, "own domains\tproved by the TXT record %s with the value %s\n", c.Proof.Name, c.Proof.Value)
 	}
 	for _, e := range c.Errors {
-		fmt.Fprintf(w, "error\t%s %s\n", e.Time.In(zone).Format("2006-01-02 15:04:05"), printable(e.Message))
+		fmt.Fprintf(w, "error\t%s %s\n", localtime.Text(e.Time), visible.Text(e.Message))
 	}
 }

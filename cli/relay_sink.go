@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
 	"adit/cli/table"
+	"adit/internal/visible"
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/sink"
 )
@@ -85,7 +87,7 @@ and the exit code is 1. Without it, what is there is replaced.`,
 			if err != nil {
 				return err
 			}
-			return a.env.print(s, func(w io.Writer) {
+			return a.env.std.Print(s, func(w io.Writer) {
 				fmt.Fprintf(w, "%s is set. Try it with: adit relay sink test %s\n", s.Name, s.Name)
 			})
 		},
@@ -119,7 +121,7 @@ func (f *sinkFlags) read(env *Env, where string) (sink.Config, error) {
 		if file.name == "" {
 			continue
 		}
-		text, err := readSecret(env, file.name)
+		text, err := env.std.Secret(file.name)
 		if err != nil {
 			return c, err
 		}
@@ -140,9 +142,9 @@ func sinkShowCommand(a *relayAdmin) *cobra.Command {
 			if s.ETag, err = a.replace(cmd.Context(), "", http.MethodGet, sinkPath(args[0]), nil, &s.Sink); err != nil {
 				return err
 			}
-			return a.env.printPage(s, func(w io.Writer) {
+			return a.env.std.PrintPage(s, func(w io.Writer) {
 				fmt.Fprintf(w, "Name\t%s\nWhere\t%s\nEvents\t%s\nOnly refused\t%s\nEnabled\t%s\nChanged\t%s\nETag\t%s\n",
-					s.Name, printable(s.URL+s.Address), strings.Join(s.Events, ", "), yesNo(s.RefusedOnly), yesNo(s.Enabled), minute(s.ChangedAt), s.ETag)
+					s.Name, visible.Text(s.URL+s.Address), strings.Join(s.Events, ", "), yesNo(s.RefusedOnly), yesNo(s.Enabled), localtime.Minute(s.ChangedAt), s.ETag)
 			})
 		},
 	}
@@ -162,7 +164,7 @@ func sinkTestCommand(a *relayAdmin) *cobra.Command {
 			if !t.OK {
 				return errors.New("the sink did not take the event: " + t.Error)
 			}
-			return a.env.print(t, func(w io.Writer) { fmt.Fprintln(w, "The sink took the event.") })
+			return a.env.std.Print(t, func(w io.Writer) { fmt.Fprintln(w, "The sink took the event.") })
 		},
 	}
 }

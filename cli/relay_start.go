@@ -86,7 +86,7 @@ func withDataDir(cfg config.Config, err error) (config.Config, error) {
 }
 
 func runRelay(cmd *cobra.Command, env *Env, cfg config.Config) error {
-	log := slog.New(slog.NewTextHandler(env.Err, nil))
+	log := slog.New(slog.NewTextHandler(env.std.Err, nil))
 	lean.WithinLimit()
 	r, err := relay.New(relay.Options{Config: cfg, Version: buildinfo.Get().Version, Log: log})
 	if err != nil {
@@ -105,23 +105,23 @@ func runRelay(cmd *cobra.Command, env *Env, cfg config.Config) error {
 		a.Tunnel, a.HTTP, a.HTTPS, "http://" + discovery.ConnectAddr(a.Console),
 		filepath.Join(cfg.DataDir, datadir.AdminTokenFile), r.CAFile(), cfg.DataDir,
 	}
-	if env.json {
-		if err := env.print(started, nil); err != nil {
+	if env.std.JSON {
+		if err := env.std.Print(started, nil); err != nil {
 			r.Close()
 			return err
 		}
 	}
-	env.say("The relay of %s runs.", cfg.Domain)
-	env.say("  listens for agents    %s, UDP and TCP", a.Tunnel)
-	env.say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
-	env.say("  console               %s", started.Console)
+	env.std.Say("The relay of %s runs.", cfg.Domain)
+	env.std.Say("  listens for agents    %s, UDP and TCP", a.Tunnel)
+	env.std.Say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
+	env.std.Say("  console               %s", started.Console)
 	if callback := r.CallbackURL(); callback != "" {
-		env.say("  visitors sign in      and come back to %s", callback)
+		env.std.Say("  visitors sign in      and come back to %s", callback)
 	}
 	if code := r.SetupCode(); code != "" {
-		env.say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, datadir.SetupCodeFile))
+		env.std.Say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, datadir.SetupCodeFile))
 	}
-	env.say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
+	env.std.Say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
 	ctx, cancel := context.WithCancel(cmd.Context())
 	var rest sync.WaitGroup
 	rest.Go(func() { lean.AfterStart(ctx) })

@@ -10,8 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/bytesize"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -53,7 +56,7 @@ func requestListCommand(env *Env) *cobra.Command {
 				return err
 			}
 			rows := table.New("ID|TIME|TUNNEL|STATUS|REQUEST|MS",
-				table.Shorten("TIME", shortTime), table.Squeeze("TUNNEL", 12), table.Squeeze("REQUEST", 24))
+				table.Shorten("TIME", localtime.WithoutYear), table.Squeeze("TUNNEL", 12), table.Squeeze("REQUEST", 24))
 			for _, r := range list {
 				what, status := asked(r, by[r.TunnelID]), fmt.Sprint(r.Status)
 				if r.Kind == "flow" {
@@ -62,9 +65,9 @@ func requestListCommand(env *Env) *cobra.Command {
 				if r.Status == 0 {
 					status = r.State
 				}
-				rows.Add(r.ID, localTime(r.Time), r.TunnelName+r.TunnelPath, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
+				rows.Add(r.ID, localtime.Text(r.Time), r.TunnelName+r.TunnelPath, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
 			}
-			return env.printTable(listOf(list), rows, "Nothing was seen yet.")
+			return env.std.PrintTable(stdio.ListOf(list), rows, "Nothing was seen yet.")
 		},
 	}
 	flags := cmd.Flags()
@@ -94,11 +97,11 @@ func requestShowCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return noRequest(err)
 			}
-			if curl && !env.json {
-				env.say("%s", d.Curl)
+			if curl && !env.std.JSON {
+				env.std.Say("%s", d.Curl)
 				return nil
 			}
-			return env.print(d, func(w io.Writer) { writeRequest(w, d) })
+			return env.std.Print(d, func(w io.Writer) { writeRequest(w, d) })
 		},
 	}
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show headers that hold secrets")
@@ -129,7 +132,7 @@ func requestReplayCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return noRequest(err)
 			}
-			return env.print(d, func(w io.Writer) { writeRequest(w, d) })
+			return env.std.Print(d, func(w io.Writer) { writeRequest(w, d) })
 		},
 	}
 	cmd.Flags().StringVar(&method, "method", "", "another method")
@@ -160,15 +163,15 @@ func requestExportCommand(env *Env) *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return c.ExportHAR(cmd.Context(), env.Out, client.RequestFilter{}, reveal)
+				return c.ExportHAR(cmd.Context(), env.std.Out, client.RequestFilter{}, reveal)
 			}
 			file := &lateFile{path: args[0]}
 			err = c.ExportHAR(cmd.Context(), file, client.RequestFilter{}, reveal)
 			if err = errors.Join(err, file.Close()); err != nil {
 				return err
 			}
-			if env.json {
-				return env.print(map[string]any{"file": args[0], "bytes": file.size}, nil)
+			if env.std.JSON {
+				return env.std.Print(map[string]any{"file": args[0], "bytes": file.size}, nil)
 			}
 			return nil
 		},
@@ -239,7 +242,7 @@ func requestImportCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(client.HARImport{Added: added}, func(w io.Writer) { fmt.Fprintf(w, "Added %d.\n", added) })
+			return env.std.Print(client.HARImport{Added: added}, func(w io.Writer) { fmt.Fprintf(w, "Added %d.\n", added) })
 		},
 	}
 }
@@ -258,8 +261,8 @@ func requestClearCommand(env *Env) *cobra.Command {
 			if err := c.ClearRequests(cmd.Context()); err != nil {
 				return err
 			}
-			if env.json {
-				return env.print(map[string]any{"cleared": true}, nil)
+			if env.std.JSON {
+				return env.std.Print(map[string]any{"cleared": true}, nil)
 			}
 			return nil
 		},
@@ -272,16 +275,16 @@ func flowText(r client.RequestSummary) string {
 }
 
 func writeRequest(w io.Writer, d client.RequestDetail) {
-	of := localTime(d.Time) + ", " + d.TunnelName
+	of := localtime.Text(d.Time) + ", " + d.TunnelName
 	if who := visitorText(d.Client, d.Visitor); who != "" {
 		of += ", " + who
 	}
-	fmt.Fprintln(w, printable(of))
+	fmt.Fprintln(w, visible.Text(of))
 	if d.TunnelPath != "" {
-		fmt.Fprintf(w, "by the tunnel's path %s\n", printable(d.TunnelPath))
+		fmt.Fprintf(w, "by the tunnel's path %s\n", visible.Text(d.TunnelPath))
 	}
 	if d.Error != "" {
-		fmt.Fprintf(w, "%s\n", printable(d.Error))
+		fmt.Fprintf(w, "%s\n", visible.Text(d.Error))
 	}
 	if d.Kind == "flow" {
 		fmt.Fprintf(w, "%s, %s in, %s out, %.1f ms\n", d.State, bytesize.Text(d.BytesIn), bytesize.Text(d.BytesOut), d.DurationMillis)
@@ -290,17 +293,17 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 		if m == nil {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s\n", printable(m.Line))
+		fmt.Fprintf(w, "\n%s\n", visible.Text(m.Line))
 		for _, h := range m.Headers {
 			value := h.Value
 			if h.Redacted {
 				value = "(hidden; --reveal shows it)"
 			}
-			fmt.Fprintf(w, "%s: %s\n", printable(h.Name), printable(value))
+			fmt.Fprintf(w, "%s: %s\n", visible.Text(h.Name), visible.Text(value))
 		}
 		switch {
 		case m.Body.Text != "":
-			fmt.Fprintf(w, "\n%s\n", printableText(m.Body.Text))
+			fmt.Fprintf(w, "\n%s\n", visible.Lines(m.Body.Text))
 		case m.Body.Size > 0:
 			fmt.Fprintf(w, "\n(%s that are no text)\n", bytesize.Text(m.Body.Size))
 		}
@@ -324,7 +327,7 @@ func writeMessages(w io.Writer, d client.RequestDetail) {
 		if m.From == "visitor" {
 			arrow = "->"
 		}
-		text := printableText(m.Text)
+		text := visible.Lines(m.Text)
 		switch {
 		case m.Type == "close":
 			text = strings.TrimSpace("(close) " + text)
@@ -336,17 +339,8 @@ func writeMessages(w io.Writer, d client.RequestDetail) {
 		if m.Truncated && !m.Unread {
 			text += fmt.Sprintf(" (cut; %s in all)", bytesize.Text(m.Size))
 		}
-		fmt.Fprintf(w, "%s %s %s\n", clock(m.Time), arrow, text)
+		fmt.Fprintf(w, "%s %s %s\n", localtime.Clock(m.Time), arrow, text)
 	}
-}
-
-// printableText is printable for text of several lines.
-func printableText(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = printable(strings.ReplaceAll(strings.TrimSuffix(lines[i], "\r"), "\t", "    "))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // visitorText says who came: of a private tunnel its client's name, and where from.

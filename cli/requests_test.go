@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"adit/cli/localtime"
 	"adit/internal/bytesize"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -22,9 +24,9 @@ func TestMessagesOfAWebSocketArePrinted(t *testing.T) {
 		{From: "visitor", Time: at, Type: "close", Size: 5, Text: "1000 bye"},
 		{From: "origin", Time: at, Type: "close"},
 	}})
-	c := clock(at)
+	c := localtime.Clock(at)
 	want := "\n(3 messages before are not kept)\n" +
-		c + " -> hi " + printable("\x1b") + "[2Jyou\n" +
+		c + " -> hi " + visible.Text("\x1b") + "[2Jyou\n" +
 		c + " <- much (cut; " + bytesize.Text(70_000) + " in all)\n" +
 		c + " <- (3 B that are no text)\n" +
 		c + " <- (40 B, compressed in a way that cannot be undone)\n" +

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"adit/internal/buildinfo"
+	"adit/internal/visible"
 )
 
 // Exit codes.
@@ -21,33 +22,32 @@ const (
 
 // Run runs one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
-	out := &output{Writer: env.Out}
-	env.Out = out
 	root := newRoot(env)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	err, lost := out.failure(err)
+	err, lost := env.std.Failure(err)
 	if err == nil {
 		return exitDone
 	}
 	if errors.Is(err, errQuiet) {
 		return exitFailed
 	}
-	message := printable(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
+	message := visible.Text(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
 	var usage *usageError
 	if !lost && (!env.ran || errors.As(err, &usage)) {
 		after := "; "
 		if strings.HasSuffix(message, "?") {
 			after = " "
 		}
-		fmt.Fprintf(env.Err, "adit: %s%s`%s` shows how it is used\n", message, after, usageHelp(cmd))
+		fmt.Fprintf(env.std.Err, "adit: %s%s`%s` shows how it is used\n", message, after, usageHelp(cmd))
 		return exitUsage
 	}
-	fmt.Fprintf(env.Err, "adit: %s\n", message)
+	fmt.Fprintf(env.std.Err, "adit: %s\n", message)
 	return exitFailed
 }
 
 func newRoot(env *Env) *cobra.Command {
+	env.std = env.streams()
 	var version bool
 	root := &cobra.Command{
 		Use:   "adit",
@@ -80,12 +80,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 				return noCommand(cmd, args[0])
 			}
 			switch {
-			case version && env.json:
+			case version && env.std.JSON:
 				return printVersion(env)
 			case version:
-				env.say("adit version %s", buildinfo.Get().Version)
+				env.std.Say("adit version %s", buildinfo.Get().Version)
 				return nil
-			case env.json:
+			case env.std.JSON:
 				return usagef("--json needs a command, as adit status --json")
 			}
 			return cmd.Help()
@@ -93,10 +93,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	}
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
 	root.SetFlagErrorFunc(flagMistake)
-	root.SetIn(env.In)
-	root.SetOut(env.Out)
-	root.SetErr(env.Err)
-	root.PersistentFlags().BoolVar(&env.json, "json", false, "print one JSON document instead of text")
+	root.SetIn(env.std.In)
+	root.SetOut(env.std.Out)
+	root.SetErr(env.std.Err)
+	root.PersistentFlags().BoolVar(&env.std.JSON, "json", false, "print one JSON document instead of text")
 	// A flag is named as its config key; hyphens are taken too.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))

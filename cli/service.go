@@ -127,14 +127,14 @@ func stoppedText(before string) string {
 
 // serviceDone says what was done; with --json, how things are now.
 func (e *Env) serviceDone(ctx context.Context, done string) error {
-	if !e.json {
-		return e.write(done + "\n")
+	if !e.std.JSON {
+		return e.std.PrintText(done + "\n")
 	}
 	status, err := service.Query(ctx)
 	if err != nil {
 		return err
 	}
-	return e.print(status, func(io.Writer) {})
+	return e.std.Print(status, func(io.Writer) {})
 }
 
 func serviceStatusCommand(env *Env) *cobra.Command {
@@ -149,7 +149,7 @@ The exit code is 0 if it runs and answers.`,
 			if err != nil {
 				return err
 			}
-			err = env.printPage(status, func(w io.Writer) {
+			err = env.std.PrintPage(status, func(w io.Writer) {
 				fmt.Fprintf(w, "service\t%s (%s)\n", status.State, status.Manager)
 				if status.File != "" {
 					owner := ""

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/internal/bytesize"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -26,14 +27,14 @@ relay, and says so where a network lets less through by UDP than by TCP.`,
 			if err != nil {
 				return err
 			}
-			if env.Terminal && !env.json {
-				fmt.Fprintln(env.Err, "Moving bytes to the relay and back, for some ten seconds …")
+			if env.std.Terminal && !env.std.JSON {
+				fmt.Fprintln(env.std.Err, "Moving bytes to the relay and back, for some ten seconds …")
 			}
 			speeds, err := c.MeasureSpeed(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return env.printPage(speeds, func(w io.Writer) { writeSpeeds(w, speeds) })
+			return env.std.PrintPage(speeds, func(w io.Writer) { writeSpeeds(w, speeds) })
 		},
 	}
 }
@@ -44,10 +45,10 @@ func writeSpeeds(w io.Writer, speeds client.SpeedReport) {
 		if s.InUse {
 			use = ", in use"
 		}
-		fmt.Fprintf(w, "%s%s\t%s\n", strings.ToUpper(s.Transport), use, printable(speedText(s)))
+		fmt.Fprintf(w, "%s%s\t%s\n", strings.ToUpper(s.Transport), use, visible.Text(speedText(s)))
 	}
 	if speeds.Advice != "" {
-		fmt.Fprintf(w, "\t  -> %s\n", printable(speeds.Advice))
+		fmt.Fprintf(w, "\t  -> %s\n", visible.Text(speeds.Advice))
 	}
 }
 

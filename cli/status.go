@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/internal/span"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -31,7 +34,7 @@ func statusCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.printPage(st, func(w io.Writer) { writeStatus(w, st) })
+			return env.std.PrintPage(st, func(w io.Writer) { writeStatus(w, st) })
 		},
 	}
 }
@@ -45,17 +48,17 @@ const forNow = "refuses the token for now"
 func writeStatus(w io.Writer, st client.Status) {
 	fmt.Fprintf(w, "State\t%s\n", stateText(st))
 	if st.LastError != "" {
-		fmt.Fprintf(w, "Reason\t%s\n", printable(st.LastError))
+		fmt.Fprintf(w, "Reason\t%s\n", visible.Text(st.LastError))
 	}
 	if st.Relay != "" {
-		fmt.Fprintf(w, "Relay\t%s\n", printable(st.Relay))
+		fmt.Fprintf(w, "Relay\t%s\n", visible.Text(st.Relay))
 	}
 	fmt.Fprintf(w, "Endpoints\t%d\n", st.EndpointCount)
 	partOf := ""
 	if st.RunBy != "" {
-		partOf = " (" + printable(st.RunBy) + ", and ends with it)"
+		partOf = " (" + visible.Text(st.RunBy) + ", and ends with it)"
 	}
-	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d%s, since %s\n", st.Version, st.OS, st.Arch, st.PID, partOf, localTime(st.StartedAt))
+	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d%s, since %s\n", st.Version, st.OS, st.Arch, st.PID, partOf, localtime.Text(st.StartedAt))
 	switch {
 	case st.State == "rejected" && strings.Contains(st.LastError, forNow):
 		fmt.Fprintf(w, "Next\task the relay's operator; adit tries again by itself\n")
@@ -76,19 +79,10 @@ func stateText(st client.Status) string {
 		text += ", " + roundTrip(st.RTTMillis)
 	}
 	if st.ConnectedSince != nil {
-		text += ", since " + localTime(*st.ConnectedSince)
+		text += ", since " + localtime.Text(*st.ConnectedSince)
 	}
 	return text
 }
-
-// zone is where the person's clock is. It is a variable of its own, because
-// others read time.Local in the background from the start of the program.
-var zone = time.Local
-
-func localTime(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04:05") }
-
-// minute is localTime for lists of what is old.
-func minute(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04") }
 
 func pauseCommand(env *Env) *cobra.Command {
 	return sessionCommand(env, "pause", "Close the session and stay away until resumed", (*client.Client).Pause)
@@ -114,7 +108,7 @@ func sessionCommand(env *Env, name, short string, do func(*client.Client, contex
 			if err != nil {
 				return err
 			}
-			return env.printPage(st, func(w io.Writer) { writeStatus(w, st) })
+			return env.std.PrintPage(st, func(w io.Writer) { writeStatus(w, st) })
 		},
 	}
 }
@@ -147,7 +141,7 @@ func endpointsCommand(env *Env) *cobra.Command {
 				rows.Add(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out), e.Error)
 			}
 			rows.OmitEmpty("ERROR")
-			return env.printTable(listOf(items), rows, nothingPublished(tunnels))
+			return env.std.PrintTable(stdio.ListOf(items), rows, nothingPublished(tunnels))
 		},
 	}
 }
@@ -169,18 +163,6 @@ func nothingPublished(tunnels []client.Tunnel) string {
 	return "No public address answers now: all tunnels are stopped or have failed; `adit tunnel list` shows them."
 }
 
-// items is a list as the API writes it.
-type items[T any] struct {
-	Items []T `json:"items"`
-}
-
-func listOf[T any](list []T) items[T] {
-	if list == nil {
-		list = []T{}
-	}
-	return items[T]{list}
-}
-
 func configCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
@@ -197,7 +179,7 @@ func configCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.printPage(cfg, func(w io.Writer) {
+			return env.std.PrintPage(cfg, func(w io.Writer) {
 				note := ""
 				if !cfg.ConfigFileExists {
 					note = " (not there)"
@@ -217,9 +199,9 @@ func configCommand(env *Env) *cobra.Command {
 
 // mistakeText says what is wrong with adit.toml, and where.
 func mistakeText(e client.ConfigError) string {
-	text := printable(e.Message)
+	text := visible.Text(e.Message)
 	if e.Key != "" {
-		text = printable(e.Key) + ": " + text
+		text = visible.Text(e.Key) + ": " + text
 	}
 	if e.Line > 0 {
 		text = fmt.Sprintf("line %d: %s", e.Line, text)
@@ -231,20 +213,11 @@ func mistakeText(e client.ConfigError) string {
 func settingText(value any) string {
 	list, ok := value.([]any)
 	if !ok {
-		return printable(fmt.Sprint(value))
+		return visible.Text(fmt.Sprint(value))
 	}
 	texts := make([]string, len(list))
 	for i := range list {
-		texts[i] = printable(fmt.Sprint(list[i]))
+		texts[i] = visible.Text(fmt.Sprint(list[i]))
 	}
 	return strings.Join(texts, ", ")
-}
-
-// shortTime is a time of localTime without its year, which a list can do without.
-func shortTime(text string) string {
-	_, rest, ok := strings.Cut(text, "-")
-	if !ok {
-		return text
-	}
-	return rest
 }

@@ -72,7 +72,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	start := func(ctx context.Context) error { return service.Ask(ctx, consoleProgram(exe)) }
 	if open {
 		if err := daemon.show(ctx, start); err != nil {
-			fmt.Fprintf(e.Err, "adit: %s\n", explain(err))
+			fmt.Fprintf(e.std.Err, "adit: %s\n", explain(err))
 		}
 	}
 	folders, err := paths.Person()
@@ -85,7 +85,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	}
 	lock, err := lockfile.Take(filepath.Join(dir, "tray.lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
-		e.say("The tray is running already.")
+		e.std.Say("The tray is running already.")
 		return nil
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	err = tray.Run(ctx, tray.Config{
 		Daemon: daemon, WebUI: daemon.webUI, StartDaemon: start, Command: command,
 		Version: buildinfo.Get().Version,
-		Log:     slog.New(slog.NewTextHandler(e.Err, nil)),
+		Log:     slog.New(slog.NewTextHandler(e.std.Err, nil)),
 	})
 	if errors.Is(err, tray.ErrReplaced) {
 		// The next one takes the lock.
@@ -107,7 +107,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	}
 	if errors.Is(err, tray.ErrNoDesktop) {
 		// Nothing is wrong: a machine without a desktop has no tray.
-		e.say("adit tray: %s", err)
+		e.std.Say("adit tray: %s", err)
 		return nil
 	}
 	return err

@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -148,7 +151,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return withoutToken(cmd.Context(), c, err)
 			}
-			return env.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
+			return env.std.PrintPage(t, func(w io.Writer) { writeTunnel(w, t) })
 		},
 	}
 	f.all(cmd.Flags())
@@ -199,7 +202,7 @@ func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client
 	if err != nil {
 		return err
 	}
-	return e.printPage(t, func(w io.Writer) { writeTunnel(w, t) })
+	return e.std.PrintPage(t, func(w io.Writer) { writeTunnel(w, t) })
 }
 
 // tunnelNamed returns the daemon's client, and the id of the tunnel that a person
@@ -295,7 +298,7 @@ func (e *Env) printTunnels(all []client.Tunnel) error {
 	for _, t := range all {
 		rows.Add(t.ID, t.Name, t.Type, localText(t), t.State, t.PublicURL)
 	}
-	return e.printTable(listOf(all), rows, "There is no tunnel. Create one: adit tunnel create 3000")
+	return e.std.PrintTable(stdio.ListOf(all), rows, "There is no tunnel. Create one: adit tunnel create 3000")
 }
 
 func tunnelDeleteCommand(env *Env) *cobra.Command {
@@ -322,7 +325,7 @@ func tunnelDeleteCommand(env *Env) *cobra.Command {
 				ID      string `json:"id"`
 				Deleted bool   `json:"deleted"`
 			}{id, true}
-			return env.print(gone, func(w io.Writer) { fmt.Fprintf(w, "Deleted %s.\n", printable(args[0])) })
+			return env.std.Print(gone, func(w io.Writer) { fmt.Fprintf(w, "Deleted %s.\n", visible.Text(args[0])) })
 		},
 	}
 }
@@ -334,7 +337,7 @@ func localText(t client.Tunnel) string {
 func writeTunnel(w io.Writer, t client.Tunnel) {
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, printable(value))
+			fmt.Fprintf(w, "%s\t%s\n", name, visible.Text(value))
 		}
 	}
 	row("URL", t.PublicURL)
@@ -359,7 +362,7 @@ func writeTunnel(w io.Writer, t client.Tunnel) {
 	if t.Ephemeral {
 		row("Ephemeral", "gone when the daemon ends")
 	}
-	row("Created", localTime(t.CreatedAt))
+	row("Created", localtime.Text(t.CreatedAt))
 	row("ID", t.ID)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -36,7 +37,7 @@ func tunnelPolicySetCommand(env *Env) *cobra.Command {
   adit tunnel policy set shop policy.json`,
 		Args: args(1, 2, "TUNNEL (its id, name or domain) [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wanted.read(env, args[1:]); err != nil {
+			if err := wanted.read(env.std.In, args[1:]); err != nil {
 				return err
 			}
 			return env.onPolicy(cmd.Context(), args[0], func(c *client.Client, ctx context.Context, id string) (client.TaggedPolicy, error) {
@@ -59,7 +60,7 @@ func (e *Env) onPolicy(ctx context.Context, named string, do func(*client.Client
 	if err != nil {
 		return err
 	}
-	return e.print(p, func(w io.Writer) { writePolicy(w, p.TunnelPolicy) })
+	return e.std.Print(p, func(w io.Writer) { writePolicy(w, p.TunnelPolicy) })
 }
 
 // writeDocument writes a policy's document for a person. JSON leaves some of what a
@@ -69,16 +70,16 @@ func writeDocument(w io.Writer, policy any) {
 	if err != nil {
 		text = []byte("{}")
 	}
-	fmt.Fprintln(w, printableText(string(text)))
+	fmt.Fprintln(w, visible.Lines(string(text)))
 }
 
 func writePolicy(w io.Writer, p client.TunnelPolicy) {
 	writeDocument(w, p.Policy)
 	switch {
 	case p.SetBy != "" && p.Editable:
-		fmt.Fprintf(w, "Set by %s; you may change it.\n", printable(p.SetBy))
+		fmt.Fprintf(w, "Set by %s; you may change it.\n", visible.Text(p.SetBy))
 	case p.SetBy != "":
-		fmt.Fprintf(w, "Set by %s.\n", printable(p.SetBy))
+		fmt.Fprintf(w, "Set by %s.\n", visible.Text(p.SetBy))
 	case p.Editable:
 		fmt.Fprintln(w, "Everybody is let in; you may set a policy.")
 	default:

@@ -79,7 +79,7 @@ func (e *Env) update(ctx context.Context, address, keyText string, apply bool) e
 		}
 		state.Applied = true
 	}
-	return e.print(state, func(w io.Writer) {
+	return e.std.Print(state, func(w io.Writer) {
 		switch {
 		case state.Applied:
 			fmt.Fprintf(w, "adit %s is installed in the place of %s.\n", state.Offered, state.Current)

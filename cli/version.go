@@ -22,7 +22,7 @@ func versionCommand(env *Env) *cobra.Command {
 
 func printVersion(env *Env) error {
 	i := buildinfo.Get()
-	return env.print(i, func(w io.Writer) {
+	return env.std.Print(i, func(w io.Writer) {
 		commit := i.Commit
 		if commit == "" {
 			commit = "unknown"

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/internal/loopback"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -90,10 +91,10 @@ func (e *Env) visitOnce(ctx context.Context, c *client.Client, tunnel string) er
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	go func() { // nothing ends a read of standard input: it is left to the program's end
-		_, _ = io.Copy(conn, e.In)
+		_, _ = io.Copy(conn, e.std.In)
 		_ = conn.CloseWrite()
 	}()
-	if _, err := io.Copy(e.Out, conn); err != nil && ctx.Err() == nil {
+	if _, err := io.Copy(e.std.Out, conn); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 	}
 	return nil
@@ -114,8 +115,8 @@ func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen st
 		Tunnel string `json:"tunnel"`
 		Listen string `json:"listen"`
 	}{tunnel, ln.Addr().String()}
-	if err := e.print(said, func(w io.Writer) {
-		fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, printable(tunnel))
+	if err := e.std.Print(said, func(w io.Writer) {
+		fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
 	}); err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen st
 		}
 		guests.Go(func() {
 			if err := visitFor(ctx, c, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(e.Err, "adit: a connection was not led to %s: %s\n", printable(tunnel), printable(err.Error()))
+				fmt.Fprintf(e.std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
 			}
 		})
 	}

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/bytesize"
+	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
@@ -26,7 +28,7 @@ func (e *Env) listVisits(ctx context.Context) error {
 	}
 	invitations, err := c.Invitations(ctx)
 	if err != nil { // what is declared can be told all the same
-		fmt.Fprintf(e.Err, "adit: what else may be visited is not known: %s\n", printable(err.Error()))
+		fmt.Fprintf(e.std.Err, "adit: what else may be visited is not known: %s\n", visible.Text(err.Error()))
 	}
 	rows := table.New("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", table.Drop("TOTAL"), table.Drop("OUT"), table.Drop("IN"), table.Drop("OPEN"))
 	for _, v := range all {
@@ -39,14 +41,14 @@ func (e *Env) listVisits(ctx context.Context) error {
 	}
 	rows.OmitEmpty("ERROR")
 	shown := struct {
-		items[client.Visit]
+		stdio.List[client.Visit]
 		Invitations []client.Invitation `json:"invitations"` // null if the relay could not be asked
-	}{listOf(all), invitations}
+	}{stdio.ListOf(all), invitations}
 	none := "No visit is declared in adit.toml, and no private tunnel lets this client in now."
 	if err != nil {
 		none = "No visit is declared in adit.toml."
 	}
-	return e.printTable(shown, rows, none)
+	return e.std.PrintTable(shown, rows, none)
 }
 
 // completeVisit lists the private tunnels that let this client in.
