@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/daemon"
 	"adit/localapi/client"
 )
 
@@ -48,12 +49,12 @@ shell's history.`,
 			if len(args) > 1 {
 				token.ClientID = args[1]
 			}
-			c, in, err := env.daemon(cmd.Context(), "adit login")
+			c, own, err := env.find.ClientOrEmbedded(cmd.Context(), "adit login")
 			if err != nil {
 				return err
 			}
-			defer func() { err = cmp.Or(in.end(), err) }()
-			auth, err := patiently(cmd.Context(), func() (client.AuthStatus, error) {
+			defer func() { err = cmp.Or(own.End(), err) }()
+			auth, err := daemon.Patiently(cmd.Context(), func() (client.AuthStatus, error) {
 				return c.ConfigureAuth(cmd.Context(), token)
 			})
 			var refusal *client.Error
@@ -66,7 +67,7 @@ shell's history.`,
 			}
 			return env.std.Print(auth, func(w io.Writer) {
 				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
-				if in.runs() {
+				if own.Runs() {
 					fmt.Fprintf(w, "The token is kept, and no daemon runs yet: the next command runs one while it lasts,\n")
 					fmt.Fprintf(w, "adit start runs one that goes on. A service has a token of its own.\n")
 				}
@@ -83,11 +84,11 @@ func logoutCommand(env *Env) *cobra.Command {
 		Example: "  adit logout",
 		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if _, err := patiently(cmd.Context(), func() (struct{}, error) {
+			if _, err := daemon.Patiently(cmd.Context(), func() (struct{}, error) {
 				return struct{}{}, c.ForgetAuth(cmd.Context())
 			}); err != nil {
 				return err

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"adit/cli/daemon"
+
 	"adit/cli/localtime"
 )
 
@@ -27,7 +29,9 @@ func TestMain(m *testing.M) {
 // testEnv is an Env whose streams are kept.
 func testEnv(in string) (env *Env, out, errs *bytes.Buffer) {
 	out, errs = new(bytes.Buffer), new(bytes.Buffer)
-	return &Env{In: strings.NewReader(in), Out: out, Err: errs, Getenv: os.Getenv}, out, errs
+	env = &Env{In: strings.NewReader(in), Out: out, Err: errs, Getenv: os.Getenv}
+	env.find = &daemon.Finder{Getenv: os.Getenv}
+	return env, out, errs
 }
 
 func run(t *testing.T, in string, args ...string) (code int, out, errs string) {
@@ -341,14 +345,6 @@ func TestPathFlagsThatAreNone(t *testing.T) {
 }
 
 func TestABusyDaemonIsAskedAgain(t *testing.T) {
-	var tries int
-	_, err := patiently(context.Background(), func() (int, error) {
-		tries++
-		return 0, errors.New("something else")
-	})
-	if err == nil || tries != 1 {
-		t.Errorf("another error: got %v after %d tries, want it after one", err, tries)
-	}
 	d := newFakeDaemon(t)
 	d.set("POST /api/v1/pause", `{"error":{"code":"control_busy","message":"another change is being made"}}`)
 	done := make(chan int, 1)

@@ -106,7 +106,7 @@ func (e *Env) completeFrom(cmd *cobra.Command, ask func(context.Context, *client
 	}
 	ctx, cancel := context.WithTimeout(parent, completeTime)
 	defer cancel()
-	c, err := e.client(ctx)
+	c, err := e.find.Client(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

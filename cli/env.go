@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"adit/cli/daemon"
 	"adit/cli/stdio"
 	"adit/cli/terminal"
 )
@@ -31,8 +32,9 @@ type Env struct {
 	// ends, and calls ready once it answers. Nil: no command does that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
 
-	std *stdio.Streams
-	ran bool // a command has begun: its errors are no usage errors
+	std  *stdio.Streams
+	find *daemon.Finder
+	ran  bool // a command has begun: its errors are no usage errors
 }
 
 // DaemonOptions are the parameters of adit start.
@@ -45,7 +47,7 @@ type DaemonOptions struct {
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: insideDaemon,
+		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: daemon.RunInside,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/cli/daemon"
 	"adit/localapi/client"
 )
 
@@ -43,18 +44,18 @@ type heldTunnel struct {
 func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client.Tunnel, error) {
 	ask := func() (client.Tunnel, error) { return h.client.CreateTunnel(ctx, in) }
 	in.Held = true
-	t, err := patiently(ctx, ask)
+	t, err := daemon.Patiently(ctx, ask)
 	if refuses(err, "held") {
 		// A daemon from before the last update still runs: it knows no holding.
 		in.Held = false
-		t, err = patiently(ctx, ask)
+		t, err = daemon.Patiently(ctx, ask)
 	}
 	for i := 2; h.anyName && in.Name != "" && refuses(err, "name"); i++ {
 		in.Name = ""
 		if i <= nameTries {
 			in.Name = fmt.Sprintf("%s-%d", h.wanted.Name, i)
 		}
-		t, err = patiently(ctx, ask)
+		t, err = daemon.Patiently(ctx, ask)
 	}
 	if err != nil {
 		return t, err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"adit/localapi/client"
-	"adit/service"
 )
 
 // notYet takes the fake daemon's address away until the returned function runs it
@@ -111,37 +110,6 @@ func TestACommandThatIsLateTakesTheDaemonOfTheOther(t *testing.T) {
 	}
 	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != exitDone {
 		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
-func TestNothingIsRunBesideAServiceThatStands(t *testing.T) {
-	for state, want := range map[string]bool{
-		service.NotInstalled: true, "": true,
-		service.Stopped: false, service.Starting: false, service.Running: false, service.Failed: false,
-	} {
-		if got := mayRunInside(service.Status{State: state}); got != want {
-			t.Errorf("%q: got %v, want %v", state, got, want)
-		}
-	}
-}
-
-// A daemon that another runs is left to it: adit start is started again by whoever
-// ended it. Of another short form's, a short form takes the place.
-func TestShortFormTakesThePlaceOfAnotherShortForm(t *testing.T) {
-	for runBy, want := range map[string]bool{"": false, "adit http": true} {
-		began := false
-		in := &inside{env: &Env{Inside: func(ctx context.Context, _ string, ready func()) error {
-			began = true
-			ready()
-			<-ctx.Done()
-			return nil
-		}}}
-		if got := in.takeOver(t.Context(), client.Status{RunBy: runBy}); got != want || began != want {
-			t.Errorf("%q: got %v, begun %v; want %v", runBy, got, began, want)
-		}
-		if err := in.end(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"adit/cli/daemon"
+
 	"github.com/spf13/cobra"
 
 	"adit/cli/localtime"
@@ -21,10 +23,6 @@ import (
 	"adit/internal/wildcard"
 	"adit/localapi/client"
 )
-
-// removeTimeout is how long the tunnel of a short form has to be given back
-// after Ctrl-C.
-const removeTimeout = 10 * time.Second
 
 var shortExamples = map[string]string{
 	"http": `  adit http 3000
@@ -120,30 +118,30 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 	// would leave the tunnel public for a while.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
 	defer stop()
-	c, in, err := e.daemon(ctx, what.command())
+	c, own, err := e.find.ClientOrEmbedded(ctx, what.command())
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(in.end(), err) }() // what ended the daemon is the cause
+	defer func() { err = cmp.Or(own.End(), err) }() // what ended the daemon is the cause
 	held := heldTunnel{client: c, wanted: what.TunnelCreate, anyName: what.AnyName}
 	defer held.release()
 	told := e.tellOfWait(ctx, c)
 	t, err := held.create(ctx, what.TunnelCreate)
 	told()
 	if err != nil {
-		return withoutToken(ctx, c, err)
+		return daemon.WithoutToken(ctx, c, err)
 	}
-	view := &liveView{env: e, inside: in, published: what, tunnel: t, web: c.BaseURL(), behind: true}
+	view := &liveView{env: e, own: own, published: what, tunnel: t, web: c.BaseURL(), behind: true}
 	watchErr := view.follow(ctx, &held)
-	if in.failed() != nil {
-		return nil // nothing is left to be removed; in.end says why
+	if own.Failed() != nil {
+		return nil // nothing is left to be removed; own.End says why
 	}
 	// The end of ctx is the usual way here: giving the address back has its own time.
-	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
 	defer cancel()
 	id := view.tunnel.ID
-	_, err = patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, id) })
-	if in.gone(view.status, err) {
+	_, err = daemon.Patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, id) })
+	if own.Gone(view.status, err) {
 		err = nil
 	}
 	if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
@@ -179,7 +177,7 @@ const notServed = "visitor not served"
 // liveView is what a short form shows.
 type liveView struct {
 	env       *Env
-	inside    *inside
+	own       *daemon.Embedded
 	published published
 	tunnel    client.Tunnel
 	web       string
@@ -211,7 +209,7 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 			v.env.std.Say("Visitors are asked for a password, with any user name: %s", visible.Text(v.published.Password))
 		}
 	}
-	if v.inside.runs() && !v.env.std.Terminal {
+	if v.own.Runs() && !v.env.std.Terminal {
 		v.env.std.Say("No daemon runs on this machine: this command runs one until it ends.")
 	}
 	v.draw()
@@ -226,10 +224,10 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 			}
 			v.lost, v.behind = err.Error(), true
 			v.draw()
-			if v.inside.failed() != nil {
+			if v.own.Failed() != nil {
 				return nil
 			}
-			if v.inside.takeOver(ctx, v.status) && !v.env.std.Terminal {
+			if v.own.TakeOver(ctx, v.status) && !v.env.std.Terminal {
 				v.env.std.Say("%s this command runs the daemon now", localtime.Clock(time.Now()))
 			}
 			continue
@@ -452,7 +450,7 @@ func (v *liveView) draw() {
 	}
 	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)
-	if v.inside.runs() {
+	if v.own.Runs() {
 		row("Daemon", "this command runs it, and ends it")
 	}
 	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,

@@ -36,7 +36,7 @@ func logsCommand(env *Env) *cobra.Command {
 			if q.Level = client.LogLevel(level); !slices.Contains(levels, q.Level) {
 				return usagef("--level must be debug, info, warn or error, and %q is not", level)
 			}
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ The exit code is 1 if something failed.`,
   adit doctor --json > report.json`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ link signs that browser in; it is good once, and for one minute.`,
   adit open --print`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}

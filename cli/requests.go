@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/table"
@@ -38,7 +39,7 @@ func requestListCommand(env *Env) *cobra.Command {
 			if err := checkLimit(f.Limit); err != nil {
 				return err
 			}
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -89,7 +90,7 @@ func requestShowCommand(env *Env) *cobra.Command {
   adit requests show req_91 --curl`,
 		Args: args(1, 1, "REQUEST (its id)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -124,7 +125,7 @@ func requestReplayCommand(env *Env) *cobra.Command {
 					*field = map[string]*string{"method": &method, "path": &path, "body": &body}[name]
 				}
 			}
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -147,7 +148,7 @@ func noRequest(err error) error {
 	if !client.IsCode(err, client.ErrorCodeNotFound) {
 		return err
 	}
-	return fmt.Errorf("%s; `adit requests list` shows those there are", explain(err))
+	return fmt.Errorf("%s; `adit requests list` shows those there are", daemon.Explain(err))
 }
 
 func requestExportCommand(env *Env) *cobra.Command {
@@ -158,7 +159,7 @@ func requestExportCommand(env *Env) *cobra.Command {
 		Example: "  adit requests export traffic.har",
 		Args:    args(0, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -234,7 +235,7 @@ func requestImportCommand(env *Env) *cobra.Command {
 			if !json.Valid(archive) {
 				return fmt.Errorf("%s is not an HTTP Archive: it is no JSON", args[0])
 			}
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -254,7 +255,7 @@ func requestClearCommand(env *Env) *cobra.Command {
 		Example: "  adit requests clear",
 		Args:    args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}

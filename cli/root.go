@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/daemon"
 	"adit/internal/buildinfo"
 	"adit/internal/visible"
 )
@@ -32,7 +33,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if errors.Is(err, errQuiet) {
 		return exitFailed
 	}
-	message := visible.Text(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
+	message := visible.Text(strings.ReplaceAll(strings.TrimSpace(daemon.Explain(err)), "\n", " "))
 	var usage *usageError
 	if !lost && (!env.ran || errors.As(err, &usage)) {
 		after := "; "
@@ -47,7 +48,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 }
 
 func newRoot(env *Env) *cobra.Command {
-	env.std = env.streams()
+	env.std, env.find = env.streams(), &daemon.Finder{Getenv: env.Getenv, Inside: env.Inside}
 	var version bool
 	root := &cobra.Command{
 		Use:   "adit",

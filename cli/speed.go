@@ -23,7 +23,7 @@ relay, and says so where a network lets less through by UDP than by TCP.`,
   adit speed --json | jq '.items[].bytes_per_second'`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/table"
@@ -26,7 +27,7 @@ func statusCommand(env *Env) *cobra.Command {
   adit status --json | jq -r .state`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -100,11 +101,11 @@ func sessionCommand(env *Env, name, short string, do func(*client.Client, contex
 	return &cobra.Command{
 		Use: name, Short: short, Example: "  adit " + name, Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			st, err := patiently(cmd.Context(), func() (client.Status, error) { return do(c, cmd.Context()) })
+			st, err := daemon.Patiently(cmd.Context(), func() (client.Status, error) { return do(c, cmd.Context()) })
 			if err != nil {
 				return err
 			}
@@ -121,7 +122,7 @@ func endpointsCommand(env *Env) *cobra.Command {
   adit endpoints --json | jq -r '.items[].public_url'`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -171,7 +172,7 @@ func configCommand(env *Env) *cobra.Command {
   adit config --json | jq '.settings[] | select(.source != "default")'`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/daemon"
 	"adit/internal/buildinfo"
 	"adit/internal/lockfile"
 	"adit/internal/paths"
@@ -68,11 +69,11 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	if err != nil {
 		return err
 	}
-	daemon := &trayDaemon{env: e}
+	d := &trayDaemon{env: e}
 	start := func(ctx context.Context) error { return service.Ask(ctx, consoleProgram(exe)) }
 	if open {
-		if err := daemon.show(ctx, start); err != nil {
-			fmt.Fprintf(e.std.Err, "adit: %s\n", explain(err))
+		if err := d.show(ctx, start); err != nil {
+			fmt.Fprintf(e.std.Err, "adit: %s\n", daemon.Explain(err))
 		}
 	}
 	folders, err := paths.Person()
@@ -97,7 +98,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 		command = []string{exe}
 	}
 	err = tray.Run(ctx, tray.Config{
-		Daemon: daemon, WebUI: daemon.webUI, StartDaemon: start, Command: command,
+		Daemon: d, WebUI: d.webUI, StartDaemon: start, Command: command,
 		Version: buildinfo.Get().Version,
 		Log:     slog.New(slog.NewTextHandler(e.std.Err, nil)),
 	})
@@ -127,7 +128,7 @@ func consoleProgram(exe string) string {
 type trayDaemon struct{ env *Env }
 
 func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, error) {
-	c, err := d.env.client(ctx)
+	c, err := d.env.find.Client(ctx)
 	if err != nil {
 		return tray.Status{}, nil, err
 	}
@@ -157,22 +158,22 @@ func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, er
 }
 
 func (d *trayDaemon) Order(ctx context.Context, order string) error {
-	c, err := d.env.client(ctx)
+	c, err := d.env.find.Client(ctx)
 	if err != nil {
-		return errors.New(explain(err))
+		return errors.New(daemon.Explain(err))
 	}
 	do := map[string]func(context.Context) (client.Status, error){"pause": c.Pause, "resume": c.Resume, "reconnect": c.Reconnect}[order]
 	if do == nil {
 		return fmt.Errorf("the daemon takes no order %q", order)
 	}
 	if _, err := do(ctx); err != nil {
-		return errors.New(explain(err))
+		return errors.New(daemon.Explain(err))
 	}
 	return nil
 }
 
 func (d *trayDaemon) Watch(ctx context.Context, changed func()) error {
-	c, err := d.env.client(ctx)
+	c, err := d.env.find.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,16 +194,16 @@ func (d *trayDaemon) Watch(ctx context.Context, changed func()) error {
 // webUI returns where the Web UI is, by a link that signs the browser in where
 // that is needed.
 func (d *trayDaemon) webUI(ctx context.Context, place string) (string, error) {
-	c, err := d.env.client(ctx)
+	c, err := d.env.find.Client(ctx)
 	if err != nil {
-		return "", errors.New(explain(err))
+		return "", errors.New(daemon.Explain(err))
 	}
 	link, err := c.LoginLink(ctx)
 	if client.IsCode(err, client.ErrorCodeUnauthorized) {
 		return c.BaseURL(), nil // where the person is asked for the token
 	}
 	if err != nil {
-		return "", errors.New(explain(err))
+		return "", errors.New(daemon.Explain(err))
 	}
 	if link.ExpiresAt != nil || place == "" {
 		return link.URL, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/table"
@@ -136,7 +137,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -147,9 +148,9 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 				}
 				return env.printTunnels(made)
 			}
-			t, err := patiently(cmd.Context(), func() (client.Tunnel, error) { return c.CreateTunnel(cmd.Context(), f.create()) })
+			t, err := daemon.Patiently(cmd.Context(), func() (client.Tunnel, error) { return c.CreateTunnel(cmd.Context(), f.create()) })
 			if err != nil {
-				return withoutToken(cmd.Context(), c, err)
+				return daemon.WithoutToken(cmd.Context(), c, err)
 			}
 			return env.std.PrintPage(t, func(w io.Writer) { writeTunnel(w, t) })
 		},
@@ -198,7 +199,7 @@ func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client
 	if err != nil {
 		return err
 	}
-	t, err := patiently(ctx, func() (client.Tunnel, error) { return do(c, ctx, id) })
+	t, err := daemon.Patiently(ctx, func() (client.Tunnel, error) { return do(c, ctx, id) })
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (e *Env) onTunnel(ctx context.Context, named string, do func(*client.Client
 // tunnelNamed returns the daemon's client, and the id of the tunnel that a person
 // named.
 func (e *Env) tunnelNamed(ctx context.Context, named string) (*client.Client, string, error) {
-	c, err := e.client(ctx)
+	c, err := e.find.Client(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -279,7 +280,7 @@ func tunnelListCommand(env *Env) *cobra.Command {
   adit tunnel list --json | jq -r '.items[] | select(.state == "failed").error'`,
 		Args: args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -308,7 +309,7 @@ func tunnelDeleteCommand(env *Env) *cobra.Command {
 		Example: "  adit tunnel delete shop",
 		Args:    args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := env.client(cmd.Context())
+			c, err := env.find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -316,7 +317,7 @@ func tunnelDeleteCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := patiently(cmd.Context(), func() (struct{}, error) {
+			if _, err := daemon.Patiently(cmd.Context(), func() (struct{}, error) {
 				return struct{}{}, c.DeleteTunnel(cmd.Context(), id)
 			}); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/daemon"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
@@ -41,7 +42,7 @@ func tunnelPolicySetCommand(env *Env) *cobra.Command {
 				return err
 			}
 			return env.onPolicy(cmd.Context(), args[0], func(c *client.Client, ctx context.Context, id string) (client.TaggedPolicy, error) {
-				return patiently(ctx, func() (client.TaggedPolicy, error) { return c.SetTunnelPolicy(ctx, id, wanted.document, wanted.etag) })
+				return daemon.Patiently(ctx, func() (client.TaggedPolicy, error) { return c.SetTunnelPolicy(ctx, id, wanted.document, wanted.etag) })
 			})
 		},
 	}

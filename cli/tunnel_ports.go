@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"adit/cli/daemon"
 	"adit/internal/portrange"
 	"adit/localapi/client"
 )
@@ -39,12 +40,9 @@ type portError struct {
 	left []string // tunnels that could not be removed again
 }
 
-func (e *portError) Error() string { return e.say(e.err.Error()) }
-func (e *portError) Unwrap() error { return e.err }
-
-// say puts it around what there is to say of err.
-func (e *portError) say(why string) string {
-	text := fmt.Sprintf("port %d: %s", e.port, why)
+// Error puts it around what there is to say of err, which is no cause of its own.
+func (e *portError) Error() string {
+	text := fmt.Sprintf("port %d: %s", e.port, daemon.Explain(e.err))
 	if len(e.left) > 0 {
 		text += "; of the other ports' tunnels these stay: " + strings.Join(e.left, ", ")
 	}
@@ -55,9 +53,9 @@ func (e *portError) say(why string) string {
 // one cannot be made. The error is a *portError.
 func createAll(ctx context.Context, c *client.Client, wanted []client.TunnelCreate) (made []client.Tunnel, err error) {
 	for _, in := range wanted {
-		t, err := patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
+		t, err := daemon.Patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
 		if err != nil {
-			return nil, &portError{in.LocalPort, withoutToken(ctx, c, err), removeAll(ctx, c, made)}
+			return nil, &portError{in.LocalPort, daemon.WithoutToken(ctx, c, err), removeAll(ctx, c, made)}
 		}
 		made = append(made, t)
 	}
@@ -66,10 +64,10 @@ func createAll(ctx context.Context, c *client.Client, wanted []client.TunnelCrea
 
 // removeAll removes tunnels, also after the end of ctx, and returns those that stay.
 func removeAll(ctx context.Context, c *client.Client, made []client.Tunnel) (left []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
 	defer cancel()
 	for _, t := range made {
-		_, err := patiently(ctx, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(ctx, t.ID) })
+		_, err := daemon.Patiently(ctx, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(ctx, t.ID) })
 		if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
 			left = append(left, t.ID)
 		}

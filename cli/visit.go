@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/daemon"
 	"adit/internal/loopback"
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -69,7 +70,7 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 }
 
 func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) error {
-	c, in, err := e.daemon(ctx, "visit")
+	c, own, err := e.find.ClientOrEmbedded(ctx, "visit")
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) erro
 	} else {
 		err = e.visitMany(ctx, c, tunnel, listen)
 	}
-	return cmp.Or(err, in.end())
+	return cmp.Or(err, own.End())
 }
 
 // visitOnce connects standard input and output with the tunnel, until the tunnel's
@@ -86,7 +87,7 @@ func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) erro
 func (e *Env) visitOnce(ctx context.Context, c *client.Client, tunnel string) error {
 	conn, err := c.Visit(ctx, tunnel)
 	if err != nil {
-		return withoutToken(ctx, c, err)
+		return daemon.WithoutToken(ctx, c, err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
@@ -103,7 +104,7 @@ func (e *Env) visitOnce(ctx context.Context, c *client.Client, tunnel string) er
 // visitMany leads whoever connects to listen to the tunnel, until ctx ends.
 func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen string) error {
 	if err := c.MayVisit(ctx, tunnel); err != nil {
-		return withoutToken(ctx, c, err)
+		return daemon.WithoutToken(ctx, c, err)
 	}
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {

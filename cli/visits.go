@@ -18,7 +18,7 @@ import (
 // listVisits shows the visits that adit.toml declares, and the other private tunnels
 // that let this client in.
 func (e *Env) listVisits(ctx context.Context) error {
-	c, err := e.client(ctx)
+	c, err := e.find.Client(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,107 +1,17 @@
-package cli
+package daemon
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
 
-	"adit/internal/buildinfo"
-	"adit/internal/config"
 	"adit/internal/paths"
 	"adit/localapi/client"
 	"adit/service"
 )
-
-// client finds the running daemon: the person's own, else the service's, else
-// whoever answers at the usual address.
-func (e *Env) client(ctx context.Context) (*client.Client, error) {
-	var hangs error
-	for _, f := range e.installations() {
-		c, _, err := client.Discover(ctx, f.State, e.options(f)...)
-		if err == nil {
-			return c, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if hangs == nil && errors.Is(err, client.ErrSilent) {
-			hangs = err
-		}
-	}
-	if hangs != nil {
-		return nil, hangs
-	}
-	if e.Getenv(paths.EnvState) != "" {
-		return nil, client.ErrNotRunning // that folder's daemon is meant, and no other
-	}
-	return e.usual(ctx, client.DefaultURL)
-}
-
-// usual is the daemon at the usual address. Nobody says that who answers there is
-// one: no stored token is shown.
-func (e *Env) usual(ctx context.Context, url string) (*client.Client, error) {
-	c := client.New(url, e.options()...)
-	if _, err := c.Probe(ctx); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// installations are the folders of the daemons that may run here.
-func (e *Env) installations() []paths.Folders {
-	var all []paths.Folders
-	if person, err := paths.Person(); err == nil {
-		all = append(all, person)
-	}
-	if e.Getenv(paths.EnvState) == "" {
-		service := paths.Service()
-		// Most people may not enter the service's state folder: where it answers
-		// is told to everybody elsewhere.
-		all = append(all, service, paths.Folders{Config: service.Config, State: paths.Public()})
-	}
-	return all
-}
-
-// options are those of a client for the daemon of one of the installations.
-func (e *Env) options(of ...paths.Folders) []client.Option {
-	opts := []client.Option{client.WithUserAgent("adit/" + buildinfo.Get().Version)}
-	token := e.Getenv("ADIT_BEARER_TOKEN")
-	for _, f := range of {
-		if token == "" {
-			token = configuredBearer(f.Config)
-		}
-	}
-	if token != "" {
-		opts = append(opts, client.WithBearer(token))
-	}
-	return opts
-}
-
-// configuredBearer is the Bearer token that adit.toml in dir sets; empty if it
-// sets none or may not be read by whoever asks.
-func configuredBearer(dir string) string {
-	file, err := config.Load(dir)
-	if err != nil {
-		return ""
-	}
-	if file.LocalAPI.BearerTokenFile == "" {
-		return file.LocalAPI.BearerToken
-	}
-	f, err := os.Open(file.LocalAPI.BearerTokenFile)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxToken))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-}
 
 // installed is the service's state; empty if nobody can say, or if another
 // daemon than the service is meant.
@@ -129,14 +39,11 @@ func howToStart(s service.Status) string {
 	return "start it with `adit start`"
 }
 
-// explain turns an error into the sentence that a person reads.
-func explain(err error) string {
+// Explain turns an error into the sentence that a person reads.
+func Explain(err error) string {
 	var refusal *client.Error
 	var file *fs.PathError
-	var port *portError
 	switch {
-	case errors.As(err, &port):
-		return port.say(explain(port.err))
 	case errors.Is(err, client.ErrSilent):
 		return err.Error() + "; if it is the adit daemon, end it and start it again (`adit service restart` if it is the service), else start adit elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
 	case errors.Is(err, client.ErrForeign):
@@ -170,9 +77,9 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// withoutToken is err, and where it says that there is no token, why the daemon has
+// WithoutToken is err, and where it says that there is no token, why the daemon has
 // none of use: that of ADIT_AUTH_TOKEN may be mistyped.
-func withoutToken(ctx context.Context, c *client.Client, err error) error {
+func WithoutToken(ctx context.Context, c *client.Client, err error) error {
 	if !client.IsCode(err, client.ErrorCodeNotConfigured) {
 		return err
 	}
