@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/localapi/client"
 )
@@ -33,7 +34,7 @@ shell's history.`,
 		Example: `  adit login adit_AbCd…
   adit login - < token.txt
   adit login adit_AbCd… workshop-nas`,
-		Args: args(1, 2, "TOKEN [CLIENT_ID]"),
+		Args: command.Args(1, 2, "TOKEN [CLIENT_ID]"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			token := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
 			if args[0] == "-" {
@@ -44,7 +45,7 @@ shell's history.`,
 				token.AuthToken = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // as PowerShell writes files
 			}
 			if token.AuthToken == "" {
-				return usagef("the token is empty")
+				return command.Usagef("the token is empty")
 			}
 			if len(args) > 1 {
 				token.ClientID = args[1]
@@ -82,7 +83,7 @@ func logoutCommand(env *Env) *cobra.Command {
 		Use:     "logout",
 		Short:   "Forget the token and close the session",
 		Example: "  adit logout",
-		Args:    args(0, 0, ""),
+		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {

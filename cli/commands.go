@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"adit/cli/man"
+)
 
 // part is a part of adit's help.
 type part struct {
@@ -46,7 +50,7 @@ var parts = []part{
 		configCommand,
 		updateCommand,
 		versionCommand,
-		manCommand,
+		func(*Env) *cobra.Command { return man.Command() },
 	}},
 	{"relay", "For those who run a relay:", []func(*Env) *cobra.Command{
 		relayCommand,

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"adit/cli/command"
 	"adit/internal/buildinfo"
 	"adit/localapi/client"
 	"adit/service"
@@ -64,12 +65,12 @@ on Ctrl-C.`,
 		Example: `  adit dev
   adit dev 8000
   adit dev --json --http_listen 127.0.0.1:0`,
-		Args: args(0, 1, "[PORT]"),
+		Args: command.Args(0, 1, "[PORT]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				port, err := strconv.Atoi(args[0])
 				if err != nil || port < 1 || port > 65535 {
-					return usagef("PORT must be a number from 1 to 65535, not %q", args[0])
+					return command.Usagef("PORT must be a number from 1 to 65535, not %q", args[0])
 				}
 				opts.port = port
 			}
@@ -94,10 +95,10 @@ func favour(addr, favoured string, port int) (string, error) {
 	if addr != "" {
 		host, _, err := net.SplitHostPort(addr)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-			return "", usagef("adit dev stays on loopback: %q must be 127.0.0.1:PORT or [::1]:PORT", addr)
+			return "", command.Usagef("adit dev stays on loopback: %q must be 127.0.0.1:PORT or [::1]:PORT", addr)
 		}
 		if addr == published && port != 0 {
-			return "", usagef("%s is what adit dev is to publish, and it cannot listen there too", addr)
+			return "", command.Usagef("%s is what adit dev is to publish, and it cannot listen there too", addr)
 		}
 		return addr, nil
 	}

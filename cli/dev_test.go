@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // Many a service that is to be published listens on 8080, which adit dev favours
@@ -14,7 +16,7 @@ func TestDevLeavesThePublishedPortAlone(t *testing.T) {
 	if got, err := favour("", published, port); err != nil || got != "127.0.0.1:0" {
 		t.Errorf("favoured: got %s, %v, want a free port", got, err)
 	}
-	var usage *usageError
+	var usage *command.UsageError
 	if _, err := favour(published, "127.0.0.1:0", port); !errors.As(err, &usage) {
 		t.Errorf("asked for: got error %v, want wrong usage", err)
 	}

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 
@@ -34,7 +33,6 @@ type Env struct {
 
 	std  *stdio.Streams
 	find *daemon.Finder
-	ran  bool // a command has begun: its errors are no usage errors
 }
 
 // DaemonOptions are the parameters of adit start.
@@ -50,9 +48,6 @@ func System() *Env {
 		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: daemon.RunInside,
 	}
 }
-
-// errQuiet ends a command that has already said what is wrong.
-var errQuiet = errors.New("said already")
 
 // streams are those of a command line in this world.
 func (e *Env) streams() *stdio.Streams {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"adit/cli/command"
 	"adit/internal/folder"
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -39,13 +40,13 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 		Example: `  adit files
   adit files ./dist --domain preview
   adit files ~/Pictures/2026 --password`,
-		Args: args(0, 1, "FOLDER"),
+		Args: command.Args(0, 1, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case kind != "" && kind != "http" && kind != "https":
-				return usagef("a folder is published over http or https, and not %q", kind)
+				return command.Usagef("a folder is published over http or https, and not %q", kind)
 			case makeUp && passwordFile != "":
-				return usagef("--password makes a password up, and --password_file has one: give one of both")
+				return command.Usagef("--password makes a password up, and --password_file has one: give one of both")
 			case makeUp:
 				opts.Password = strings.ToLower(rand.Text()[:12])
 			case passwordFile != "":

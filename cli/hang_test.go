@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adit/cli/command"
 )
 
 // A daemon that hangs is not one that does not run: to start another would not help.
@@ -26,8 +28,8 @@ func TestDaemonThatHangsIsToldFromNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	env, _, errs := testEnv("")
-	if code := Run(ctx, env, []string{"status"}); code != exitFailed {
-		t.Errorf("got exit code %d, want %d", code, exitFailed)
+	if code := Run(ctx, env, []string{"status"}); code != command.ExitFailed {
+		t.Errorf("got exit code %d, want %d", code, command.ExitFailed)
 	}
 	if got := errs.String(); !strings.Contains(got, "does not answer") || strings.Contains(got, "not running") {
 		t.Errorf("got %q, want that something is there and does not answer", got)

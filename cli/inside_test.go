@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/cli/command"
 	"adit/localapi/client"
 )
 
@@ -46,7 +47,7 @@ func TestShortFormRunsTheDaemonWhereNoneRuns(t *testing.T) {
 	run, log := d.notYet(t)
 	out, errs, end := startLiveIn(t, func(env *Env) { env.Inside = run }, "http", "3000")
 	out.waitFor(t, "session paused")
-	if code := end(); code != exitDone || errs.String() != "" {
+	if code := end(); code != command.ExitDone || errs.String() != "" {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	if !strings.Contains(out.String(), "this command runs one until it ends") {
@@ -63,7 +64,7 @@ func TestLoginRunsTheDaemonWhereNoneRuns(t *testing.T) {
 	run, log := d.notYet(t)
 	env, out, _ := testEnv("")
 	env.Inside = run
-	if code := Run(context.Background(), env, []string{"login", "adit_secret"}); code != exitDone {
+	if code := Run(context.Background(), env, []string{"login", "adit_secret"}); code != command.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(out.String(), "no daemon runs yet") {
@@ -88,7 +89,7 @@ func TestShortFormEndsWithTheDaemonInIt(t *testing.T) {
 	} {
 		env, _, errs := testEnv("")
 		env.Inside = inside
-		if code := Run(t.Context(), env, []string{"http", "3000"}); code != exitFailed || !strings.Contains(errs.String(), "adit.toml is odd") {
+		if code := Run(t.Context(), env, []string{"http", "3000"}); code != command.ExitFailed || !strings.Contains(errs.String(), "adit.toml is odd") {
 			t.Errorf("%s: exit code %d, %s", name, code, errs)
 		}
 	}
@@ -108,7 +109,7 @@ func TestACommandThatIsLateTakesTheDaemonOfTheOther(t *testing.T) {
 		<-ready
 		return errors.New("the port is in use")
 	}
-	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != exitDone {
+	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != command.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -143,7 +144,7 @@ func TestShortFormSaysWhatItWaitsFor(t *testing.T) {
 	errs.waitFor(t, "Waiting for the session, which is paused: paused by a person")
 	close(said)
 	out.waitFor(t, "Forwarding")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

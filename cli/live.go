@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"adit/cli/daemon"
-
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
+	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/terminal"
 	"adit/internal/bytesize"
@@ -56,7 +56,7 @@ tunnel is removed; "adit tunnel create" makes one that stays.
 Where no daemon runs, and none is installed as a service, it runs one until it
 ends.`,
 			Example: shortExamples[kind],
-			Args:    args(1, 1, "PORT"),
+			Args:    command.Args(1, 1, "PORT"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := f.setLocal(args[0]); err != nil {
 					return err

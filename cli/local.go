@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"adit/cli/command"
 )
 
 // localService is where a local service is, as a person names it: 3000,
@@ -29,11 +31,11 @@ func parseLocal(text string) (localService, error) {
 	at = strings.TrimSuffix(at, "/")
 	if i := strings.IndexAny(at, "/?#@"); i >= 0 {
 		if !isURL {
-			return localService{}, usagef("%q has more than host and port; a local service is named without, as %s", text, at[:i])
+			return localService{}, command.Usagef("%q has more than host and port; a local service is named without, as %s", text, at[:i])
 		}
 		bare := at[strings.IndexByte(at, '@')+1:]
 		bare, _, _ = strings.Cut(bare, "/")
-		return localService{}, usagef("%q has more than scheme, host and port; a local service is named without, as %s://%s", text, scheme, bare)
+		return localService{}, command.Usagef("%q has more than scheme, host and port; a local service is named without, as %s://%s", text, scheme, bare)
 	}
 	s := localService{scheme: strings.ToLower(scheme)}
 	portText := at
@@ -47,15 +49,15 @@ func parseLocal(text string) (localService, error) {
 			if colon := strings.LastIndex(at, ":"); colon >= 0 {
 				host, last := at[:colon], at[colon+1:]
 				if _, ipErr := netip.ParseAddr(host); ipErr == nil {
-					return localService{}, usagef("%q is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [%s]:%s", at, host, last)
+					return localService{}, command.Usagef("%q is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [%s]:%s", at, host, last)
 				}
 			}
-			return localService{}, usagef("%q is neither a port nor HOST:PORT", text)
+			return localService{}, command.Usagef("%q is neither a port nor HOST:PORT", text)
 		}
 	}
 	n, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil || n == 0 {
-		return localService{}, usagef("the port must be 1 to 65535, and %q is not", portText)
+		return localService{}, command.Usagef("the port must be 1 to 65535, and %q is not", portText)
 	}
 	s.port = int(n)
 	return s, nil
@@ -78,7 +80,7 @@ func (f *tunnelFlags) setLocal(text string) error {
 		return err
 	}
 	if f.localPort != 0 || local.ip != "" && f.localIP != "" || local.scheme != "" && f.localScheme != "" {
-		return usagef("the local service is named twice: as %s and by a flag", text)
+		return command.Usagef("the local service is named twice: as %s and by a flag", text)
 	}
 	f.localPort = local.port
 	if local.ip != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/terminal"
@@ -28,13 +29,13 @@ func logsCommand(env *Env) *cobra.Command {
 		Short: "Show the daemon's recent log",
 		Example: `  adit logs --level warn
   adit logs --follow`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLimit(q.Limit); err != nil {
+			if err := command.CheckLimit(q.Limit); err != nil {
 				return err
 			}
 			if q.Level = client.LogLevel(level); !slices.Contains(levels, q.Level) {
-				return usagef("--level must be debug, info, warn or error, and %q is not", level)
+				return command.Usagef("--level must be debug, info, warn or error, and %q is not", level)
 			}
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -62,14 +63,6 @@ func logsCommand(env *Env) *cobra.Command {
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most this many")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C; with --json one document a line")
 	return cmd
-}
-
-// checkLimit refuses a --limit that nothing can have.
-func checkLimit(n int) error {
-	if n < 1 {
-		return usagef("--limit must be 1 or more, and %d is not", n)
-	}
-	return nil
 }
 
 var levels = []client.LogLevel{client.LogLevelDebug, client.LogLevelInfo, client.LogLevelWarn, client.LogLevelError}
@@ -141,7 +134,7 @@ func doctorCommand(env *Env) *cobra.Command {
 The exit code is 1 if something failed.`,
 		Example: `  adit doctor
   adit doctor --json > report.json`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -160,7 +153,7 @@ The exit code is 1 if something failed.`,
 				}
 			})
 			if err == nil && slices.ContainsFunc(checks, func(c client.Check) bool { return c.Status == "failed" }) {
-				return errQuiet
+				return command.ErrQuiet
 			}
 			return err
 		},

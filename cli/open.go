@@ -8,6 +8,8 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
+
+	"adit/cli/command"
 )
 
 func openCommand(env *Env) *cobra.Command {
@@ -19,7 +21,7 @@ func openCommand(env *Env) *cobra.Command {
 link signs that browser in; it is good once, and for one minute.`,
 		Example: `  adit open
   adit open --print`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {

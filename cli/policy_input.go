@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"adit/cli/command"
 )
 
 const (
@@ -75,7 +77,7 @@ func (p *policyInput) read(in io.Reader, file []string) error {
 	if p.ifMatch != "" {
 		p.etag = p.ifMatch
 	}
-	p.etag = quotedTag(p.etag)
+	p.etag = command.QuotedTag(p.etag)
 	return nil
 }
 
@@ -129,14 +131,6 @@ func readPEM(file string) (string, error) {
 	default:
 		return text, nil
 	}
-}
-
-// quotedTag is an ETag with its quotes, which a shell may have taken.
-func quotedTag(etag string) string {
-	if etag == "" || etag == "*" || strings.HasSuffix(etag, `"`) {
-		return etag
-	}
-	return `"` + etag + `"`
 }
 
 // checkPolicy says where what is no policy at all goes wrong.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/cli/command"
 	"adit/internal/certtest"
 	"adit/localapi/client"
 	"adit/tunnel/relay"
@@ -83,17 +84,17 @@ func newPolicyDaemon(t *testing.T) *policyDaemon {
 func TestPolicyThatWasShownReplacesOnlyItself(t *testing.T) {
 	p := newPolicyDaemon(t)
 	code, shown, errs := run(t, "", "tunnel", "policy", "show", "shop", "--json")
-	if code != exitDone || !strings.Contains(shown, `"etag": "\"v0\""`) {
+	if code != command.ExitDone || !strings.Contains(shown, `"etag": "\"v0\""`) {
 		t.Fatalf("got exit code %d, %q and %q", code, shown, errs)
 	}
 	mine := strings.Replace(shown, `"rate": 1`, `"rate": 5`, 1)
 	code, after, errs := run(t, mine, "tunnel", "policy", "set", "shop", "--json")
-	if code != exitDone || p.document != `{"rate":5}` || !strings.Contains(after, `"v1\""`) {
+	if code != command.ExitDone || p.document != `{"rate":5}` || !strings.Contains(after, `"v1\""`) {
 		t.Fatalf("got exit code %d, %q and %q, and %s is in force", code, after, errs, p.document)
 	}
 	p.set(`{"deny":["203.0.113.0/24"]}`)
 	code, _, errs = run(t, mine, "tunnel", "policy", "set", "shop")
-	if code != exitFailed || !strings.Contains(errs, "read it again with `adit tunnel policy show`\n") || strings.Contains(p.document, "rate") {
+	if code != command.ExitFailed || !strings.Contains(errs, "read it again with `adit tunnel policy show`\n") || strings.Contains(p.document, "rate") {
 		t.Errorf("another's change: got exit code %d and %q, and %s is in force", code, errs, p.document)
 	}
 }
@@ -106,18 +107,18 @@ func TestPolicyNamesWhatItReplaces(t *testing.T) {
 		in, args string
 		code     int
 	}{
-		{bare, "", exitDone},
-		{bare, `--if_match "v0"`, exitDone},
-		{bare, `--if-match v0`, exitDone}, // a shell has taken the quotes
-		{bare, `--if_match *`, exitFailed},
-		{bare, `--if_match "v9"`, exitFailed},
-		{`{"policy":` + bare + `,"etag":"\"v0\""}`, "", exitDone},
-		{`{"policy":` + bare + `,"etag":"\"v0\""}`, `--if_match "v9"`, exitFailed},
-		{`{"policy":` + bare + `}`, "", exitDone}, // an older relay tells no tag
+		{bare, "", command.ExitDone},
+		{bare, `--if_match "v0"`, command.ExitDone},
+		{bare, `--if-match v0`, command.ExitDone}, // a shell has taken the quotes
+		{bare, `--if_match *`, command.ExitFailed},
+		{bare, `--if_match "v9"`, command.ExitFailed},
+		{`{"policy":` + bare + `,"etag":"\"v0\""}`, "", command.ExitDone},
+		{`{"policy":` + bare + `,"etag":"\"v0\""}`, `--if_match "v9"`, command.ExitFailed},
+		{`{"policy":` + bare + `}`, "", command.ExitDone}, // an older relay tells no tag
 	} {
 		p := newPolicyDaemon(t)
 		code, _, errs := run(t, c.in, append([]string{"tunnel", "policy", "set", "t_1", "-"}, strings.Fields(c.args)...)...)
-		if code != c.code || (p.document == bare) != (code == exitDone) {
+		if code != c.code || (p.document == bare) != (code == command.ExitDone) {
 			t.Errorf("%s with %s: got exit code %d and %q, and %s is in force", c.in, c.args, code, errs, p.document)
 		}
 	}
@@ -138,7 +139,7 @@ func TestPolicyThatIsNoneSaysWhere(t *testing.T) {
 		p := newPolicyDaemon(t)
 		for _, whose := range []string{"tunnel", "relay"} {
 			code, _, errs := run(t, in, whose, "policy", "set", "shop")
-			if code != exitFailed || !strings.Contains(errs, want) || p.version != 0 {
+			if code != command.ExitFailed || !strings.Contains(errs, want) || p.version != 0 {
 				t.Errorf("%s, %.20q: got exit code %d and %q, want %q", whose, in, code, errs, want)
 			}
 		}
@@ -174,7 +175,7 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 	must := func(in string, args ...string) string {
 		t.Helper()
 		code, out, errs := operate(console, in, args...)
-		if code != exitDone {
+		if code != command.ExitDone {
 			t.Fatalf("%v: got exit code %d and %q", args, code, errs)
 		}
 		return out
@@ -190,7 +191,7 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 		t.Fatalf("sink show: %v, no etag", err)
 	}
 	must("", sink("--if_match", seen.ETag, "--refused_only")...)
-	if code, _, errs := operate(console, "", sink("--if_match", seen.ETag)...); code != exitFailed || !strings.Contains(errs, "read it again with `adit relay sink show log`") {
+	if code, _, errs := operate(console, "", sink("--if_match", seen.ETag)...); code != command.ExitFailed || !strings.Contains(errs, "read it again with `adit relay sink show log`") {
 		t.Errorf("another's change of a sink: got exit code %d and %q", code, errs)
 	}
 	if shown := must("", "sink", "show", "log"); !strings.Contains(shown, "Only refused  yes") {
@@ -207,7 +208,7 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method == http.MethodPatch {
 			once.Do(func() {
-				if code, _, errs := operate(console, "", "client", "set", "shop", "--types", "http"); code != exitDone {
+				if code, _, errs := operate(console, "", "client", "set", "shop", "--types", "http"); code != command.ExitDone {
 					t.Errorf("the other operator: %s", errs)
 				}
 			})
@@ -215,7 +216,7 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 		proxy.ServeHTTP(w, q)
 	}))
 	defer between.Close()
-	if code, _, errs := operate(between.URL, "", "client", "set", "shop", "--tunnels", "7"); code != exitDone {
+	if code, _, errs := operate(between.URL, "", "client", "set", "shop", "--tunnels", "7"); code != command.ExitDone {
 		t.Errorf("got exit code %d and %q", code, errs)
 	}
 	var shop struct {
@@ -238,7 +239,7 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 	if !strings.Contains(after, `"rate": 5`) || !strings.Contains(after, `"etag"`) {
 		t.Errorf("set again: got %s", after)
 	}
-	if code, _, errs := operate(console, mine, "policy", "set", "shop"); code != exitFailed || !strings.Contains(errs, "has changed since it was read") {
+	if code, _, errs := operate(console, mine, "policy", "set", "shop"); code != command.ExitFailed || !strings.Contains(errs, "has changed since it was read") {
 		t.Errorf("set once more: got exit code %d and %q", code, errs)
 	}
 	must(`{"rate":2}`, "policy", "set", "shop")

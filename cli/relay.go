@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/paths"
 )
 
 func relayCommand(env *Env) *cobra.Command {
-	return group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
+	return command.Group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
 
 All but start and restore speak to the running relay. They find it by its data
 folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/cli/table"
 	"adit/internal/bytesize"
@@ -27,7 +28,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 		Short: "Search the access log of a running relay",
 		Example: `  adit relay access --host shop.tunnel.example.com --status 5xx
   adit relay access --follow --refused any`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := url.Values{}
 			now := time.Now()
@@ -38,7 +39,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				if name == "since" || name == "until" {
 					at, err := parsePast(*value, now)
 					if err != nil {
-						return usagef("--%s: %s", name, err)
+						return command.Usagef("--%s: %s", name, err)
 					}
 					*value = at.Format(time.RFC3339Nano)
 				}
@@ -47,9 +48,9 @@ func relayAccessCommand(env *Env) *cobra.Command {
 			if follow {
 				switch {
 				case export != "":
-					return usagef("--follow shows what comes, and --export writes what there is; choose one of them")
+					return command.Usagef("--follow shows what comes, and --export writes what there is; choose one of them")
 				case q.Has("until"):
-					return usagef("--follow shows what comes, which is after any time that --until can name")
+					return command.Usagef("--follow shows what comes, which is after any time that --until can name")
 				case !cmd.Flags().Changed("limit"):
 					limit = followBefore
 				}

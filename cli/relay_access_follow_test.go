@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // followed runs `adit relay access --follow` with flags at a relay that tells of live
@@ -80,11 +82,11 @@ func TestAccessIsFollowed(t *testing.T) {
 
 func TestFollowedAccessThatEnds(t *testing.T) {
 	code, out, errs, _ := followed(t, "event: access\ndata: "+accessEvent("/last", "")+"\n\n", "", "")
-	if code != exitFailed || !strings.Contains(out, "/last") || !strings.Contains(errs, "the relay ended its events") {
+	if code != command.ExitFailed || !strings.Contains(out, "/last") || !strings.Contains(errs, "the relay ended its events") {
 		t.Errorf("exit code %d, got %q, said %q", code, out, errs)
 	}
 	for flag, want := range map[string]string{"--export=a.csv": "choose one of them", "--until=1h": "after any time"} {
-		if code, _, errs, asked := followed(t, "", "", "", flag); code != exitUsage || !strings.Contains(errs, want) || len(asked) > 0 {
+		if code, _, errs, asked := followed(t, "", "", "", flag); code != command.ExitUsage || !strings.Contains(errs, want) || len(asked) > 0 {
 			t.Errorf("%s: exit code %d, said %q, asked for %v", flag, code, errs, asked)
 		}
 	}

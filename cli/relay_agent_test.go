@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // TestRelayCommandsTellAnAgentFromARelay point the relay's commands at a daemon.
@@ -12,8 +14,8 @@ func TestRelayCommandsTellAnAgentFromARelay(t *testing.T) {
 	t.Setenv(envAdminToken, "secret")
 	for _, args := range [][]string{{"relay", "status"}, {"relay", "client", "list"}, {"relay", "client", "add", "laptop"}} {
 		code, _, errs := run(t, "", args...)
-		if want := "is the local API of an agent, not a relay's console"; code != exitFailed || !strings.Contains(errs, want) {
-			t.Errorf("%v: got exit code %d, %q, want %d and %q", args, code, errs, exitFailed, want)
+		if want := "is the local API of an agent, not a relay's console"; code != command.ExitFailed || !strings.Contains(errs, want) {
+			t.Errorf("%v: got exit code %d, %q, want %d and %q", args, code, errs, command.ExitFailed, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/cli/table"
 	"adit/tunnel/relay/audit"
@@ -22,7 +23,7 @@ import (
 
 func relayAuditCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
-	return a.flag(group("audit", "Who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
+	return a.flag(command.Group("audit", "Who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
 }
 
 func auditListCommand(a *relayAdmin) *cobra.Command {
@@ -32,7 +33,7 @@ func auditListCommand(a *relayAdmin) *cobra.Command {
 		Use:     "list",
 		Short:   "List who changed what, newest last",
 		Example: "  adit relay audit list --action client. --limit 20",
-		Args:    args(0, 0, ""),
+		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := url.Values{"limit": {strconv.Itoa(limit)}}
 			for name, v := range map[string]string{"action": action, "actor": actor, "target": target} {
@@ -74,7 +75,7 @@ running relay, or from a file that "adit relay audit export" wrote, and checked
 here. Entries that were cut off at the end show only against a hash that you
 noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 		Example: "  adit relay audit verify --head 5d41…",
-		Args:    args(0, 1, "a file"),
+		Args:    command.Args(0, 1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v := audit.Verifier{Wanted: head}
 			check := func(r io.Reader) error { return checkAudit(r, &v) }
@@ -115,7 +116,7 @@ func auditExportCommand(a *relayAdmin) *cobra.Command {
 		Short: "Write the audit log to a file, an entry a line",
 		Example: `  adit relay audit export audit.ndjson
   adit relay audit export - | jq -r .action`,
-		Args: args(1, 1, "the file to write"),
+		Args: command.Args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.export(cmd.Context(), "/api/v1/audit/export", args[0])
 		},

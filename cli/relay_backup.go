@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/atomicfile"
 	"adit/tunnel/relay/backup"
 )
@@ -24,7 +25,7 @@ to a file that only its owner may read, or with - to standard output. A file
 that is there is replaced. Keep it as you keep a private key: who has it can be
 your relay. Access events are not in it.`,
 		Example: "  adit relay backup relay.backup\n  adit relay backup - | gpg --encrypt --recipient ops > relay.backup.gpg",
-		Args:    args(1, 1, "the file to write"),
+		Args:    command.Args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var document json.RawMessage
 			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/backup", nil, &document); err != nil {
@@ -79,7 +80,7 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 		Use:     "restore FILE",
 		Short:   "Bring a backup back into an empty data folder, before the relay starts",
 		Example: "  adit relay restore relay.backup --data_dir /var/lib/adit-relay",
-		Args:    args(1, 1, "the backup's file"),
+		Args:    command.Args(1, 1, "the backup's file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, _, err := loadRelayConfig(file)
 			if err != nil {

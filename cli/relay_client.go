@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/table"
@@ -27,7 +28,7 @@ func relayClientCommand(env *Env) *cobra.Command {
 		Use:     "add NAME",
 		Short:   "Add a client, and print its auth token once",
 		Example: "  adit relay client add shop --types http,https --domains 'shop,shop-*' --tunnels 5",
-		Args:    args(1, 1, "the client's name"),
+		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := struct {
 				Name  string        `json:"name"`
@@ -48,10 +49,10 @@ func relayClientCommand(env *Env) *cobra.Command {
 		Use:     "rotate NAME",
 		Short:   "Give a client a new auth token; the old one works on for a while",
 		Example: "  adit relay client rotate shop --overlap 1h",
-		Args:    args(1, 1, "the client's name"),
+		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if overlap < 0 || overlap > maxOverlap {
-				return usagef("--overlap must be 0 to 2160h, which is 90 days")
+				return command.Usagef("--overlap must be 0 to 2160h, which is 90 days")
 			}
 			var t console.NewToken
 			in := map[string]int64{"overlap_seconds": int64(overlap.Seconds())}
@@ -66,7 +67,7 @@ func relayClientCommand(env *Env) *cobra.Command {
 	}
 	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")
 	rotate.Flags().Lookup("overlap").DefValue = "24h" // as it is typed
-	return a.flag(group("client", "Clients of a running relay", "",
+	return a.flag(command.Group("client", "Clients of a running relay", "",
 		add,
 		relayClientSetCommand(env, a),
 		relayClientShowCommand(env, a),
@@ -81,7 +82,7 @@ func relayClientCommand(env *Env) *cobra.Command {
 			Use:     "revoke NAME",
 			Short:   "Take a client's right to connect; its agents are let go at once",
 			Example: "  adit relay client revoke shop",
-			Args:    args(1, 1, "the client's name"),
+			Args:    command.Args(1, 1, "the client's name"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/revoke", nil, nil); err != nil {
 					return err
@@ -125,7 +126,7 @@ func relayStatusCommand(env *Env) *cobra.Command {
 		Short: "Show a running relay, its agents and endpoints",
 		Example: `  adit relay status
   ADIT_RELAY_ADMIN_URL=https://console.example.com ADIT_RELAY_ADMIN_TOKEN=… adit relay status`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all struct {
 				console.Status

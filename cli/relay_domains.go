@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/table"
 	"adit/tunnel/relay/console"
 )
@@ -30,7 +31,7 @@ func relaySignOutCommand(env *Env) *cobra.Command {
 what the access log calls it, or the identity provider. Whoever it is may sign
 in again, unless a policy or the provider is against it.`,
 		Example: "  adit relay sign-out ann@example.com",
-		Args:    args(1, 1, "the user, as an address"),
+		Args:    command.Args(1, 1, "the user, as an address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var ended console.EndedSignIns
 			if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/sign-ins/end", map[string]string{"user": args[0]}, &ended); err != nil {

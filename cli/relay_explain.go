@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/tunnel/relay/console"
 )
 
@@ -18,7 +19,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Short: "Say which rule decides on a visitor of an address",
 		Example: `  adit relay policy explain shop.tunnel.example.com 203.0.113.9
   adit relay policy explain shop 203.0.113.9 --at 2026-12-24T20:00:00Z --user ann --password_file -`,
-		Args: args(2, 2, "the target and the visitor's address"),
+		Args: command.Args(2, 2, "the target and the visitor's address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := asked
 			in.Address = args[1]

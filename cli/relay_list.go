@@ -3,10 +3,11 @@ package cli
 import (
 	"net/http"
 
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
 	"adit/cli/stdio"
 	"adit/cli/table"
-
-	"github.com/spf13/cobra"
 )
 
 // listing is how a list of the relay's is asked for and shown.
@@ -26,7 +27,7 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 		Short:   l.short,
 		Long:    l.long,
 		Example: l.example,
-		Args:    args(0, 0, ""),
+		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list stdio.List[T]
 			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
@@ -55,7 +56,7 @@ func (r removal) command(a *relayAdmin) *cobra.Command {
 		Use:     r.use,
 		Short:   r.short,
 		Example: r.example,
-		Args:    args(1, 1, r.argument),
+		Args:    command.Args(1, 1, r.argument),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.call(cmd.Context(), http.MethodDelete, r.path(args[0]), nil, nil); err != nil {
 				return err

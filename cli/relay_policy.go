@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/tunnel/relay/console"
 )
@@ -31,7 +32,7 @@ const policyFields = `A policy is one JSON document. All of its fields are optio
 
 func relayPolicyCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
-	return a.flag(group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
+	return a.flag(command.Group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
 domain, '*.' and either for a tunnel of all names below it, tcp.PORT or
 udp.PORT, or a private tunnel as CLIENT/NAME.
 
@@ -41,7 +42,7 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 			Use:     "show TARGET",
 			Short:   "Show a target's policy",
 			Example: "  adit relay policy show shop --json > policy.json",
-			Args:    args(1, 1, "the target"),
+			Args:    command.Args(1, 1, "the target"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				p, err := a.policy(cmd.Context(), "", http.MethodGet, args[0], nil)
 				if err != nil {
@@ -72,7 +73,7 @@ func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Long:  "Set a target's policy from a JSON file, or from standard input.\n\n" + policyUnseen + "\n\n" + policyFields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit relay policy set shop
   adit relay policy set shop policy.json`,
-		Args: args(1, 2, "TARGET [FILE]"),
+		Args: command.Args(1, 2, "TARGET [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(env.std.In, args[1:]); err != nil {
 				return err

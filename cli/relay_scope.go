@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
@@ -152,14 +153,14 @@ func relayClientSetCommand(env *Env, a *relayAdmin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change what a client may have; it holds at once",
-		Long: "Change what a client may have; it holds at once.\n\n" + staysAsItIs + ` A bound is lifted by an empty list, as
+		Long: "Change what a client may have; it holds at once.\n\n" + command.StaysAsItIs + ` A bound is lifted by an empty list, as
 --types '', by the number 0, and by --expires none. --own_policies=false takes
 that leave back.`,
 		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
-		Args:    args(1, 1, "the client's name"),
+		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !flags.given(cmd) {
-				return usagef("say what to change, as in `adit relay client set %s --tunnels 5`", args[0])
+				return command.Usagef("say what to change, as in `adit relay client set %s --tunnels 5`", args[0])
 			}
 			c, err := flags.change(cmd, a, args[0])
 			var changed *changedError
@@ -173,7 +174,7 @@ that leave back.`,
 		},
 	}
 	flags.add(cmd)
-	withoutDefaults(cmd.Flags())
+	command.WithoutDefaults(cmd.Flags())
 	return cmd
 }
 
@@ -182,7 +183,7 @@ func relayClientShowCommand(env *Env, a *relayAdmin) *cobra.Command {
 		Use:     "show NAME",
 		Short:   "Show what a client may have, has used, and what its agents reported",
 		Example: "  adit relay client show shop",
-		Args:    args(1, 1, "the client's name"),
+		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c console.Client
 			if err := a.call(cmd.Context(), http.MethodGet, clientPath(args[0]), nil, &c); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/cli/table"
 	"adit/internal/visible"
@@ -27,7 +28,7 @@ func sinkPath(name string) string { return "/api/v1/sinks/" + url.PathEscape(nam
 
 func relaySinkCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
-	return a.flag(group("sink", "Where access events and the audit log are sent on", "",
+	return a.flag(command.Group("sink", "Where access events and the audit log are sent on", "",
 		sinkSetCommand(a),
 		sinkShowCommand(a),
 		listing[console.Sink]{
@@ -69,7 +70,7 @@ With --if_match, if somebody else has changed the sink meanwhile, theirs stays,
 and the exit code is 1. Without it, what is there is replaced.`,
 		Example: `  adit relay sink set siem https://siem.example.com/adit --secret_file hook.secret --events access,audit
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
-		Args: args(2, 2, "a name and a URL"),
+		Args: command.Args(2, 2, "a name and a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.read(a.env, args[1])
 			if err != nil {
@@ -79,7 +80,7 @@ and the exit code is 1. Without it, what is there is replaced.`,
 				c.Facility = &f.facility
 			}
 			var s shownSink
-			s.ETag, err = a.replace(cmd.Context(), quotedTag(f.ifMatch), http.MethodPut, sinkPath(args[0]), c, &s.Sink)
+			s.ETag, err = a.replace(cmd.Context(), command.QuotedTag(f.ifMatch), http.MethodPut, sinkPath(args[0]), c, &s.Sink)
 			var changed *changedError
 			if errors.As(err, &changed) {
 				return fmt.Errorf("%w with `adit relay sink show %s`", err, args[0])
@@ -112,7 +113,7 @@ func (f *sinkFlags) read(env *Env, where string) (sink.Config, error) {
 	case "udp", "tcp", "tls":
 		c.Type, c.Address = sink.Syslog, where
 	default:
-		return c, usagef("the URL must be https://… for a webhook, or udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT for syslog, and %q is none of them", where)
+		return c, command.Usagef("the URL must be https://… for a webhook, or udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT for syslog, and %q is none of them", where)
 	}
 	for _, file := range []struct {
 		name string
@@ -135,7 +136,7 @@ func sinkShowCommand(a *relayAdmin) *cobra.Command {
 		Use:     "show NAME",
 		Short:   "Show a sink, with the etag for set --if_match",
 		Example: "  adit relay sink show siem --json",
-		Args:    args(1, 1, "the sink's name"),
+		Args:    command.Args(1, 1, "the sink's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var s shownSink
 			var err error
@@ -155,7 +156,7 @@ func sinkTestCommand(a *relayAdmin) *cobra.Command {
 		Use:     "test NAME",
 		Short:   "Send one event to a sink now",
 		Example: "  adit relay sink test siem",
-		Args:    args(1, 1, "the sink's name"),
+		Args:    command.Args(1, 1, "the sink's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var t console.SinkTest
 			if err := a.call(cmd.Context(), http.MethodPost, sinkPath(args[0])+"/test", nil, &t); err != nil {

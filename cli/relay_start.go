@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/buildinfo"
 	"adit/internal/discovery"
 	"adit/internal/lean"
@@ -30,7 +31,7 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 --config names; flags override it. Only domain has no default.`,
 		Example: `  adit relay start --domain tunnel.example.com
   adit relay start --config /etc/adit/relay.toml`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (default relay.toml in the configuration folder, if it is there)")
 	flags := newRelayFlags(cmd.Flags())

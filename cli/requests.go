@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
@@ -20,7 +21,7 @@ import (
 )
 
 func requestsCommand(env *Env) *cobra.Command {
-	return group("requests", "Look at what passed through tunnels, and send it again",
+	return command.Group("requests", "Look at what passed through tunnels, and send it again",
 		"Look at what passed through tunnels, and send it again. The Web UI shows the\nsame. A flow is a connection through a tcp or tls tunnel, or what one visitor\nsends through a udp tunnel.",
 		requestListCommand(env), requestShowCommand(env), requestReplayCommand(env), requestExportCommand(env),
 		requestImportCommand(env), requestClearCommand(env))
@@ -34,9 +35,9 @@ func requestListCommand(env *Env) *cobra.Command {
 		Short: "List requests and flows, newest first",
 		Example: `  adit requests list --status 5xx
   adit requests list --tunnel shop --q /orders --limit 20`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLimit(f.Limit); err != nil {
+			if err := command.CheckLimit(f.Limit); err != nil {
 				return err
 			}
 			c, err := env.find.Client(cmd.Context())
@@ -88,7 +89,7 @@ func requestShowCommand(env *Env) *cobra.Command {
 		Short: "Show one request and its answer",
 		Example: `  adit requests show req_91
   adit requests show req_91 --curl`,
-		Args: args(1, 1, "REQUEST (its id)"),
+		Args: command.Args(1, 1, "REQUEST (its id)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -117,7 +118,7 @@ func requestReplayCommand(env *Env) *cobra.Command {
 		Short: "Send a request to the local service again",
 		Example: `  adit requests replay req_91
   adit requests replay req_91 --path '/orders?dry=1'`,
-		Args: args(1, 1, "REQUEST (its id)"),
+		Args: command.Args(1, 1, "REQUEST (its id)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var edit client.Replay
 			for name, field := range map[string]**string{"method": &edit.Method, "path": &edit.Path, "body": &edit.Body} {
@@ -157,7 +158,7 @@ func requestExportCommand(env *Env) *cobra.Command {
 		Use:     "export [FILE]",
 		Short:   "Write the requests as an HTTP Archive (HAR 1.2)",
 		Example: "  adit requests export traffic.har",
-		Args:    args(0, 1, "FILE"),
+		Args:    command.Args(0, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -218,7 +219,7 @@ func requestImportCommand(env *Env) *cobra.Command {
 		Use:     "import FILE",
 		Short:   "Take the entries of an HTTP Archive in, to look at and to replay",
 		Example: "  adit requests import traffic.har",
-		Args:    args(1, 1, "FILE"),
+		Args:    command.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {
@@ -253,7 +254,7 @@ func requestClearCommand(env *Env) *cobra.Command {
 		Use:     "clear",
 		Short:   "Forget everything that was seen",
 		Example: "  adit requests clear",
-		Args:    args(0, 0, ""),
+		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {

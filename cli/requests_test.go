@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
@@ -52,7 +53,7 @@ func TestFlowOfUDPHasNoVisitor(t *testing.T) {
 		"requests list":     "game    done    6 B in, 21 B out  3.0\n",
 		"requests show r_3": ", game\ndone, 6 B in, 21 B out, 3.0 ms\n",
 	} {
-		if code, out, _ := run(t, "", strings.Fields(args)...); code != exitDone || !strings.Contains(out, want) {
+		if code, out, _ := run(t, "", strings.Fields(args)...); code != command.ExitDone || !strings.Contains(out, want) {
 			t.Errorf("adit %s: got %d and %q, want %q", args, code, out, want)
 		}
 	}

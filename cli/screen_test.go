@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"adit/cli/command"
 	"adit/cli/terminal"
 	"adit/localapi/client"
 )
@@ -86,7 +87,7 @@ func TestWhatIsDoneIsOneDocumentToo(t *testing.T) {
 	} {
 		code, out, errs := run(t, "", append(args, "--json")...)
 		var document map[string]any
-		if err := json.Unmarshal([]byte(out), &document); err != nil || code != exitDone || len(document) == 0 {
+		if err := json.Unmarshal([]byte(out), &document); err != nil || code != command.ExitDone || len(document) == 0 {
 			t.Errorf("%v: got %d %q %q, want one JSON document", args, code, out, errs)
 		}
 	}
@@ -95,7 +96,7 @@ func TestWhatIsDoneIsOneDocumentToo(t *testing.T) {
 func TestVersionIsOneDocumentHoweverItIsAskedFor(t *testing.T) {
 	_, want, _ := run(t, "", "version", "--json")
 	for _, args := range [][]string{{"--version", "--json"}, {"--json", "--version"}, {"--json", "-v"}} {
-		if code, out, errs := run(t, "", args...); code != exitDone || out != want || errs != "" {
+		if code, out, errs := run(t, "", args...); code != command.ExitDone || out != want || errs != "" {
 			t.Errorf("adit %s: got exit code %d, %q and %q, want 0 and %q", strings.Join(args, " "), code, out, errs, want)
 		}
 	}
@@ -105,10 +106,10 @@ func TestVersionIsOneDocumentHoweverItIsAskedFor(t *testing.T) {
 // of what is not given a page for people.
 func TestJSONOfNoCommandIsWrongUsage(t *testing.T) {
 	code, out, errs := run(t, "", "--json")
-	if want := "adit: --json needs a command, as adit status --json; `adit help` shows how it is used\n"; code != exitUsage || out != "" || errs != want {
+	if want := "adit: --json needs a command, as adit status --json; `adit help` shows how it is used\n"; code != command.ExitUsage || out != "" || errs != want {
 		t.Errorf("got exit code %d, %q and %q, want 2 and %q", code, out, errs, want)
 	}
-	if code, out, _ := run(t, ""); code != exitDone || !strings.Contains(out, "adit dev 8000") {
+	if code, out, _ := run(t, ""); code != command.ExitDone || !strings.Contains(out, "adit dev 8000") {
 		t.Errorf("without it: got exit code %d and %q, want 0 and the help", code, out)
 	}
 }
@@ -120,8 +121,8 @@ func TestArchiveThatIsThereOutlivesARefusal(t *testing.T) {
 	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, _ := run(t, "", "requests", "export", file); code != exitFailed {
-		t.Errorf("got exit code %d, want %d", code, exitFailed)
+	if code, _, _ := run(t, "", "requests", "export", file); code != command.ExitFailed {
+		t.Errorf("got exit code %d, want %d", code, command.ExitFailed)
 	}
 	if text, _ := os.ReadFile(file); string(text) != "before" {
 		t.Errorf("got %q, want the archive as it was", text)
@@ -131,8 +132,8 @@ func TestArchiveThatIsThereOutlivesARefusal(t *testing.T) {
 func TestLimitThatNothingCanHaveIsWrongUsage(t *testing.T) {
 	newFakeDaemon(t)
 	for _, args := range [][]string{{"logs", "--limit", "-3"}, {"logs", "--limit", "0"}, {"requests", "list", "--limit", "-1"}} {
-		if code, out, errs := run(t, "", args...); code != exitUsage || out != "" || !strings.Contains(errs, "--limit") {
-			t.Errorf("%v: got %d %q %q, want %d and the flag", args, code, out, errs, exitUsage)
+		if code, out, errs := run(t, "", args...); code != command.ExitUsage || out != "" || !strings.Contains(errs, "--limit") {
+			t.Errorf("%v: got %d %q %q, want %d and the flag", args, code, out, errs, command.ExitUsage)
 		}
 	}
 }

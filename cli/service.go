@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	releases "adit/internal/update"
 	"adit/service"
 )
@@ -18,7 +19,7 @@ import (
 func serviceCommand(env *Env) *cobra.Command {
 	verb := func(use, short string, told func(before string) string, do func(ctx context.Context) (before string, err error)) *cobra.Command {
 		return &cobra.Command{
-			Use: use, Short: short, Example: "  adit service " + use, Args: args(0, 0, ""),
+			Use: use, Short: short, Example: "  adit service " + use, Args: command.Args(0, 0, ""),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				before, err := do(cmd.Context())
 				if err != nil {
@@ -41,7 +42,7 @@ func serviceCommand(env *Env) *cobra.Command {
 		func(string) string { return "The tray's old program is gone." },
 		func(ctx context.Context) (string, error) { return "", traySweep(ctx) })
 	sweep.Hidden = true
-	return group("service", "The daemon as a service of the operating system",
+	return command.Group("service", "The daemon as a service of the operating system",
 		`The daemon as a service of the operating system: started with the machine,
 brought back when it ends, and running with as few rights as the system allows.
 
@@ -139,7 +140,7 @@ func (e *Env) serviceDone(ctx context.Context, done string) error {
 
 func serviceStatusCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show whether the service is installed, runs and is well", Args: args(0, 0, ""),
+		Use: "status", Short: "Show whether the service is installed, runs and is well", Args: command.Args(0, 0, ""),
 		Long: `Show whether the service is installed, runs and is well. Anybody may ask.
 The exit code is 0 if it runs and answers.`,
 		Example: `  adit service status
@@ -174,7 +175,7 @@ The exit code is 0 if it runs and answers.`,
 				}
 			})
 			if err == nil && (status.State != service.Running || !status.Healthy) {
-				return errQuiet
+				return command.ErrQuiet
 			}
 			return err
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -21,7 +22,7 @@ It moves bytes for some ten seconds, which count as this client's traffic at the
 relay, and says so where a network lets less through by UDP than by TCP.`,
 		Example: `  adit speed
   adit speed --json | jq '.items[].bytes_per_second'`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/paths"
 	releases "adit/internal/update"
 	"adit/service"
@@ -25,10 +26,10 @@ http://127.0.0.1:37271. "adit service install" makes a service of it instead,
 which starts with the machine.`,
 		Example: `  adit start
   adit start --http_listen 127.0.0.1:8181`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !listenable(opts.HTTPListen) {
-				return usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", opts.HTTPListen)
+				return command.Usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", opts.HTTPListen)
 			}
 			if env.Daemon == nil {
 				return errors.New("this build has no daemon; take a released one")

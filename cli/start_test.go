@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // An address that can be none is a wrong use, as every other flag's value is.
@@ -14,7 +16,7 @@ func TestStartRefusesAnAddressThatIsNone(t *testing.T) {
 			t.Errorf("%s: the daemon was run", addr)
 			return nil
 		}
-		if code := Run(t.Context(), env, []string{"start", "--http_listen", addr}); code != exitUsage || !strings.Contains(errs.String(), "--http_listen must be an address and a port") {
+		if code := Run(t.Context(), env, []string{"start", "--http_listen", addr}); code != command.ExitUsage || !strings.Contains(errs.String(), "--http_listen must be an address and a port") {
 			t.Errorf("%s: got exit code %d and %q", addr, code, errs)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
@@ -25,7 +26,7 @@ func statusCommand(env *Env) *cobra.Command {
 		Short: "Show whether this machine is connected, and why not",
 		Example: `  adit status
   adit status --json | jq -r .state`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -99,7 +100,7 @@ func reconnectCommand(env *Env) *cobra.Command {
 
 func sessionCommand(env *Env, name, short string, do func(*client.Client, context.Context) (client.Status, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Example: "  adit " + name, Args: args(0, 0, ""),
+		Use: name, Short: short, Example: "  adit " + name, Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -120,7 +121,7 @@ func endpointsCommand(env *Env) *cobra.Command {
 		Short: "List the public addresses that answer now",
 		Example: `  adit endpoints
   adit endpoints --json | jq -r '.items[].public_url'`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -170,7 +171,7 @@ func configCommand(env *Env) *cobra.Command {
 		Short: "Show the settings in force, and where each comes from",
 		Example: `  adit config
   adit config --json | jq '.settings[] | select(.source != "default")'`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/internal/buildinfo"
 	"adit/internal/lockfile"
@@ -48,7 +49,7 @@ func trayCommand(env *Env) *cobra.Command {
 Each person has one: a second ends at once.`,
 		Example: `  adit tray
   adit tray --open`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if atLogin && tray.Declined() {
 				return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
@@ -21,7 +22,7 @@ import (
 )
 
 func tunnelCommand(env *Env) *cobra.Command {
-	return group("tunnel", "Create, list, change and delete tunnels",
+	return command.Group("tunnel", "Create, list, change and delete tunnels",
 		`A tunnel says what is published and where. It survives restarts of the daemon,
 until it is deleted.`,
 		tunnelCreateCommand(env),
@@ -120,7 +121,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
   adit tunnel create https://nas.lan
   adit tunnel create 3000 --path /api=8080 --path /files=9000,strip
   adit tunnel create 22 --mode private --domain ssh --visitor laptop`,
-		Args: args(0, 1, "PORT"),
+		Args: command.Args(0, 1, "PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if err := f.setLocal(args[0]); err != nil {
@@ -128,7 +129,7 @@ func tunnelCreateCommand(env *Env) *cobra.Command {
 				}
 			}
 			if f.localPort < 1 || f.localPort > 65535 {
-				return usagef("say which local port to publish, 1 to 65535, as in `adit tunnel create 3000`")
+				return command.Usagef("say which local port to publish, 1 to 65535, as in `adit tunnel create 3000`")
 			}
 			var wanted []client.TunnelCreate
 			if cmd.Flags().Changed("ports") {
@@ -165,13 +166,13 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "update TUNNEL",
 		Short:   "Change a tunnel",
-		Long:    "Change a tunnel. " + staysAsItIs,
+		Long:    "Change a tunnel. " + command.StaysAsItIs,
 		Example: "  adit tunnel update shop --local_port 3001",
-		Args:    args(1, 1, "TUNNEL (its id, name or domain)"),
+		Args:    command.Args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := f.update(cmd.Flags())
 			if in == (client.TunnelUpdate{}) {
-				return usagef("say what to change, as in `adit tunnel update %s --local_port 3001`", args[0])
+				return command.Usagef("say what to change, as in `adit tunnel update %s --local_port 3001`", args[0])
 			}
 			return env.onTunnel(cmd.Context(), args[0], func(c *client.Client, ctx context.Context, id string) (client.Tunnel, error) {
 				return c.UpdateTunnel(ctx, id, in)
@@ -179,14 +180,14 @@ func tunnelUpdateCommand(env *Env) *cobra.Command {
 		},
 	}
 	f.all(cmd.Flags())
-	withoutDefaults(cmd.Flags())
+	command.WithoutDefaults(cmd.Flags())
 	return cmd
 }
 
 func oneTunnelCommand(env *Env, name, short string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " TUNNEL", Short: short, Example: "  adit tunnel " + name + " shop",
-		Args: args(1, 1, "TUNNEL (its id, name or domain)"),
+		Args: command.Args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.onTunnel(cmd.Context(), args[0], do)
 		},
@@ -278,7 +279,7 @@ func tunnelListCommand(env *Env) *cobra.Command {
 		Short: "List all tunnels, running or not",
 		Example: `  adit tunnel list
   adit tunnel list --json | jq -r '.items[] | select(.state == "failed").error'`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {
@@ -307,7 +308,7 @@ func tunnelDeleteCommand(env *Env) *cobra.Command {
 		Use: "delete TUNNEL", Aliases: []string{"rm"},
 		Short:   "Delete a tunnel; its public address is given back",
 		Example: "  adit tunnel delete shop",
-		Args:    args(1, 1, "TUNNEL (its id, name or domain)"),
+		Args:    command.Args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.find.Client(cmd.Context())
 			if err != nil {

@@ -8,19 +8,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
 func tunnelPolicyCommand(env *Env) *cobra.Command {
-	return group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel. The relay keeps others away, before a byte reaches
+	return command.Group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel. The relay keeps others away, before a byte reaches
 this machine. Setting it needs the leave of the relay's operator.
 
 `+policyFields,
 		&cobra.Command{
 			Use: "show TUNNEL", Short: "Show who is let in to a tunnel", Example: "  adit tunnel policy show shop\n  adit tunnel policy show shop --json > policy.json",
-			Args: args(1, 1, "TUNNEL (its id, name or domain)"),
+			Args: command.Args(1, 1, "TUNNEL (its id, name or domain)"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return env.onPolicy(cmd.Context(), args[0], (*client.Client).TunnelPolicy)
 			},
@@ -36,7 +37,7 @@ func tunnelPolicySetCommand(env *Env) *cobra.Command {
 		Long: "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policyUnseen + "\n\n" + policyFields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop
   adit tunnel policy set shop policy.json`,
-		Args: args(1, 2, "TUNNEL (its id, name or domain) [FILE]"),
+		Args: command.Args(1, 2, "TUNNEL (its id, name or domain) [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(env.std.In, args[1:]); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/internal/portrange"
 	"adit/localapi/client"
@@ -15,11 +16,11 @@ import (
 func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) {
 	switch {
 	case ports < 1 || ports > portrange.Most:
-		return nil, usagef("ports must be 1 to %d", portrange.Most)
+		return nil, command.Usagef("ports must be 1 to %d", portrange.Most)
 	case in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP:
-		return nil, usagef("ports is for tcp and udp: say --type too")
+		return nil, command.Usagef("ports is for tcp and udp: say --type too")
 	case !portrange.Fits(ports, in.LocalPort, in.RemotePort):
-		return nil, usagef("there are no %d ports from %d on", ports, max(in.LocalPort, in.RemotePort))
+		return nil, command.Usagef("there are no %d ports from %d on", ports, max(in.LocalPort, in.RemotePort))
 	}
 	var all []client.TunnelCreate
 	for n := range ports {

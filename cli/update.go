@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/buildinfo"
 	releases "adit/internal/update"
 	"adit/service"
@@ -28,7 +29,7 @@ func updateCommand(env *Env) *cobra.Command {
 	var manifest, key string
 	sub := func(use, short string, apply bool) *cobra.Command {
 		return &cobra.Command{
-			Use: use, Short: short, Args: args(0, 0, ""),
+			Use: use, Short: short, Args: command.Args(0, 0, ""),
 			Example: "  adit update " + use + " --manifest https://releases.example.com/adit.json --key W6Kj0Q…=",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				if manifest == "" {
@@ -41,7 +42,7 @@ func updateCommand(env *Env) *cobra.Command {
 			},
 		}
 	}
-	g := group("update", "Look for a newer release, and install it",
+	g := command.Group("update", "Look for a newer release, and install it",
 		`Look for a newer release at an address that you configure; none is asked by
 default. The release's manifest must be signed by the key that you configure
 with it. A program that a package manager or an installer owns is left alone.`,
@@ -55,7 +56,7 @@ with it. A program that a package manager or an installer owns is left alone.`,
 
 func (e *Env) update(ctx context.Context, address, keyText string, apply bool) error {
 	if address == "" || keyText == "" {
-		return usagef("say where releases are announced and who signs them: --manifest and --key")
+		return command.Usagef("say where releases are announced and who signs them: --manifest and --key")
 	}
 	key, err := releases.ParseKey(keyText)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/internal/buildinfo"
 )
 
@@ -15,7 +16,7 @@ func versionCommand(env *Env) *cobra.Command {
 		Short: "Show version, commit, Go version and platform",
 		Example: `  adit version
   adit version --json | jq -r .version`,
-		Args: args(0, 0, ""),
+		Args: command.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error { return printVersion(env) },
 	}
 }

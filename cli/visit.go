@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/internal/loopback"
 	"adit/internal/visible"
@@ -38,11 +39,11 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 		Example: `  adit visit
   adit visit nas/ssh 2222
   adit visit nas/ssh --stdio`,
-		Args: args(0, 2, "CLIENT/NAME"),
+		Args: command.Args(0, 2, "CLIENT/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if stdio {
-					return usagef("say which private tunnel, as in `adit visit nas/ssh --stdio`")
+					return command.Usagef("say which private tunnel, as in `adit visit nas/ssh --stdio`")
 				}
 				return env.listVisits(cmd.Context())
 			}
@@ -51,13 +52,13 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 				port = args[1]
 			}
 			if stdio && port != "" {
-				return usagef("with --stdio there is no port to listen on")
+				return command.Usagef("with --stdio there is no port to listen on")
 			}
 			listen := "127.0.0.1:0"
 			if port != "" {
 				addr, err := loopback.Parse(port)
 				if err != nil {
-					return usagef("%q %v", port, err)
+					return command.Usagef("%q %v", port, err)
 				}
 				listen = addr.String()
 			}

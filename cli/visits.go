@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/completion"
 	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/bytesize"
@@ -56,7 +57,7 @@ func (e *Env) completeVisit(cmd *cobra.Command, args []string, begun string) ([]
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return e.completeFrom(cmd, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
+	return completion.From(cmd, e.find, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
 		all, err := c.Invitations(ctx)
 		for _, i := range all {
 			if strings.HasPrefix(i.Tunnel, begun) {

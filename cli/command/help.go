@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -6,25 +6,26 @@ import (
 	"regexp"
 	"strings"
 
-	"adit/cli/terminal"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"adit/cli/stdio"
+	"adit/cli/terminal"
 )
 
 // fitHelp breaks the help's lists of commands and flags where the screen ends.
-func (e *Env) fitHelp(root *cobra.Command) {
+func fitHelp(root *cobra.Command, std *stdio.Streams) {
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if !e.std.Terminal {
+		if !std.Terminal {
 			plain(cmd, args)
 			return
 		}
 		var text bytes.Buffer
 		cmd.SetOut(&text)
 		plain(cmd, args)
-		cmd.SetOut(e.std.Out)
-		_, _ = io.WriteString(e.std.Out, fitted(text.String(), e.std.Size().Columns))
+		cmd.SetOut(std.Out)
+		_, _ = io.WriteString(std.Out, fitted(text.String(), std.Size().Columns))
 	})
 }
 
@@ -47,12 +48,12 @@ func usageOfGroups(root *cobra.Command) {
 	})
 }
 
-// staysAsItIs belongs to the help of a command that changes something.
-const staysAsItIs = "What no flag names stays as it is."
+// StaysAsItIs belongs to the help of a command that changes something.
+const StaysAsItIs = "What no flag names stays as it is."
 
-// withoutDefaults takes from the flags' help what holds where something is made: a
+// WithoutDefaults takes from the flags' help what holds where something is made: a
 // change leaves what no flag names as it is.
-func withoutDefaults(flags *pflag.FlagSet) {
+func WithoutDefaults(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		f.Usage = ofNew.ReplaceAllString(f.Usage, "")
 		if f.Value.Type() == "bool" {

@@ -1,4 +1,5 @@
-package cli
+// Package man writes the manual pages of a tree of commands.
+package man
 
 import (
 	"fmt"
@@ -9,15 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"adit/cli/command"
 )
 
-// manCommand writes a man page for each command; packages are built with it.
-func manCommand(*Env) *cobra.Command {
+// Command writes a man page for each command; packages are built with it.
+func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
 		Short:  "Write man pages into a folder",
 		Hidden: true,
-		Args:   args(1, 1, "FOLDER"),
+		Args:   command.Args(1, 1, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make the folder of man pages: %w", err)

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -11,13 +11,14 @@ import (
 	"adit/internal/nearest"
 )
 
-// usageError is a command line that cannot be understood.
-type usageError struct{ message string }
+// UsageError is a command line that cannot be understood.
+type UsageError struct{ message string }
 
-func (e *usageError) Error() string { return e.message }
+func (e *UsageError) Error() string { return e.message }
 
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
+// Usagef returns a *UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
 // usageHelp is the command that shows how cmd is used.
@@ -37,7 +38,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
-			return usagef("%s has no flag -%s", cmd.CommandPath(), name)
+			return Usagef("%s has no flag -%s", cmd.CommandPath(), name)
 		}
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -46,43 +47,43 @@ func flagMistake(cmd *cobra.Command, err error) error {
 			}
 		})
 		if like := nearest.Of(strings.ReplaceAll(name, "-", "_"), known); like != "" {
-			return usagef("%s has no flag --%s; did you mean --%s?", cmd.CommandPath(), name, like)
+			return Usagef("%s has no flag --%s; did you mean --%s?", cmd.CommandPath(), name, like)
 		}
-		return usagef("%s has no flag --%s", cmd.CommandPath(), name)
+		return Usagef("%s has no flag --%s", cmd.CommandPath(), name)
 	case errors.As(err, &missing):
-		return usagef("--%s needs a value", missing.GetFlag().Name)
+		return Usagef("--%s needs a value", missing.GetFlag().Name)
 	case errors.As(err, &bad):
 		wanted := map[string]string{
 			"int": "a number", "bool": "true or false", "duration": "a duration such as 90s or 24h",
 		}[bad.GetFlag().Value.Type()]
 		if wanted != "" {
-			return usagef("--%s: %q is not %s", bad.GetFlag().Name, bad.GetValue(), wanted)
+			return Usagef("--%s: %q is not %s", bad.GetFlag().Name, bad.GetValue(), wanted)
 		}
 		if why := errors.Unwrap(bad); why != nil { // said by a flag's type of ours
-			return usagef("--%s: %s", bad.GetFlag().Name, why)
+			return Usagef("--%s: %s", bad.GetFlag().Name, why)
 		}
 	}
-	return usagef("%s", err)
+	return Usagef("%s", err)
 }
 
-// noCommand is the error for a command that cmd does not have.
-func noCommand(cmd *cobra.Command, name string) error {
+// NoCommand is the error for a command that cmd does not have.
+func NoCommand(cmd *cobra.Command, name string) error {
 	names := childNames(cmd)
 	if like := nearest.Of(name, names); like != "" {
-		return usagef("%s has no command %q; did you mean %q?", cmd.CommandPath(), name, like)
+		return Usagef("%s has no command %q; did you mean %q?", cmd.CommandPath(), name, like)
 	}
 	if cmd.HasParent() {
-		return usagef("%s has no command %q; there are %s", cmd.CommandPath(), name, strings.Join(names, ", "))
+		return Usagef("%s has no command %q; there are %s", cmd.CommandPath(), name, strings.Join(names, ", "))
 	}
-	return usagef("%s has no command %q", cmd.CommandPath(), name)
+	return Usagef("%s has no command %q", cmd.CommandPath(), name)
 }
 
 // needsCommand is a command that only has others, and is called without one that it has.
 func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return noCommand(cmd, args[0])
+		return NoCommand(cmd, args[0])
 	}
-	return usagef("say what %s is to do: %s", cmd.CommandPath(), strings.Join(childNames(cmd), ", "))
+	return Usagef("say what %s is to do: %s", cmd.CommandPath(), strings.Join(childNames(cmd), ", "))
 }
 
 func childNames(cmd *cobra.Command) []string {
@@ -103,9 +104,9 @@ func describe(cmd *cobra.Command, args []string) error {
 			about, rest = cmd.Root(), args
 		}
 		if about.HasAvailableSubCommands() {
-			return noCommand(about, rest[0])
+			return NoCommand(about, rest[0])
 		}
-		return usagef("%s has no commands of its own, and %q is none", about.CommandPath(), rest[0])
+		return Usagef("%s has no commands of its own, and %q is none", about.CommandPath(), rest[0])
 	}
 	about.InitDefaultHelpFlag()
 	return about.Help()

@@ -1,4 +1,6 @@
-package cli
+// Package completion tells the shells what an argument or a flag of each command can
+// be. What tunnels there are it asks the daemon, for no longer than a person waits.
+package completion
 
 import (
 	"context"
@@ -9,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/daemon"
 	"adit/internal/natural"
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -17,19 +20,19 @@ import (
 // completeTime is how long a person who presses Tab waits at most.
 const completeTime = 2 * time.Second
 
-// complete tells the shells what an argument of each command can be: a tunnel, a
+// Offer tells the shells what an argument of each command can be: a tunnel, a
 // file, or nothing that could be listed. Without it they offer files everywhere.
-func (e *Env) complete(cmd *cobra.Command) {
+func Offer(cmd *cobra.Command, find *daemon.Finder) {
 	switch {
 	case cmd.ValidArgsFunction != nil || strings.Contains(cmd.Use, "FILE"):
 	case strings.HasSuffix(cmd.Use, " TUNNEL"):
-		cmd.ValidArgsFunction = e.completeTunnel
+		cmd.ValidArgsFunction = tunnels(find)
 	default:
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { e.completeFlag(cmd, f) })
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { offerValue(cmd, f, find) })
 	for _, child := range cmd.Commands() {
-		e.complete(child)
+		Offer(child, find)
 	}
 }
 
@@ -48,8 +51,8 @@ var flagValues = map[string][]cobra.Completion{
 	"start proxy_protocol": {"accept", "require", "off"}, // a relay's own
 }
 
-// completeFlag is complete for the value of a flag.
-func (e *Env) completeFlag(cmd *cobra.Command, f *pflag.Flag) {
+// offerValue is Offer for the value of a flag.
+func offerValue(cmd *cobra.Command, f *pflag.Flag, find *daemon.Finder) {
 	if _, known := cmd.GetFlagCompletionFunc(f.Name); known || f.NoOptDefVal != "" { // as those that are on or off
 		return
 	}
@@ -60,7 +63,7 @@ func (e *Env) completeFlag(cmd *cobra.Command, f *pflag.Flag) {
 	}
 	switch {
 	case f.Name == "tunnel":
-		fits = e.completeTunnel
+		fits = tunnels(find)
 	case listed:
 		fits = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	case strings.HasSuffix(f.Name, "_dir"):
@@ -72,41 +75,43 @@ func (e *Env) completeFlag(cmd *cobra.Command, f *pflag.Flag) {
 	_ = cmd.RegisterFlagCompletionFunc(f.Name, fits)
 }
 
-// completeTunnel lists the daemon's tunnels: by name where that says which, else
+// tunnels lists the daemon's tunnels: by name where that says which, else
 // by id. With no daemon there is nothing to list.
-func (e *Env) completeTunnel(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 && strings.HasSuffix(cmd.Use, " TUNNEL") {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func tunnels(find *daemon.Finder) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 && strings.HasSuffix(cmd.Use, " TUNNEL") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return From(cmd, find, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
+			all, err := c.Tunnels(ctx)
+			names := map[string]int{}
+			for _, t := range all {
+				names[t.Name]++
+			}
+			for _, t := range all {
+				name := t.Name
+				if names[name] > 1 || name == "" || strings.ContainsAny(name, " \t\n") || name != visible.Text(name) {
+					name = t.ID
+				}
+				if strings.HasPrefix(name, begun) {
+					list = append(list, cobra.CompletionWithDesc(name, visible.Text(t.PublicURL)))
+				}
+			}
+			return list, err
+		})
 	}
-	return e.completeFrom(cmd, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
-		all, err := c.Tunnels(ctx)
-		names := map[string]int{}
-		for _, t := range all {
-			names[t.Name]++
-		}
-		for _, t := range all {
-			name := t.Name
-			if names[name] > 1 || name == "" || strings.ContainsAny(name, " \t\n") || name != visible.Text(name) {
-				name = t.ID
-			}
-			if strings.HasPrefix(name, begun) {
-				list = append(list, cobra.CompletionWithDesc(name, visible.Text(t.PublicURL)))
-			}
-		}
-		return list, err
-	})
 }
 
-// completeFrom lists what ask has of the daemon. With no daemon, or none that answers
+// From lists what ask has of the daemon. With no daemon, or none that answers
 // in time, there is nothing to list.
-func (e *Env) completeFrom(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func From(cmd *cobra.Command, find *daemon.Finder, ask func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(parent, completeTime)
 	defer cancel()
-	c, err := e.find.Client(ctx)
+	c, err := find.Client(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
