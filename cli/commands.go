@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/man"
+	"adit/cli/tunnel"
 )
 
 // part is a part of adit's help.
@@ -27,7 +28,7 @@ var parts = []part{
 		shortCommand("tcp"),
 		shortCommand("udp"),
 		filesCommand,
-		tunnelCommand,
+		func(e *Env) *cobra.Command { return tunnel.Command(e.std, e.find) },
 		endpointsCommand,
 		visitCommand,
 	}},

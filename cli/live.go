@@ -16,6 +16,7 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/daemon"
+	"adit/cli/definition"
 	"adit/cli/localtime"
 	"adit/cli/terminal"
 	"adit/internal/bytesize"
@@ -42,7 +43,7 @@ var shortExamples = map[string]string{
 // shortCommand is the short form of one type: adit http 3000.
 func shortCommand(kind string) func(*Env) *cobra.Command {
 	return func(env *Env) *cobra.Command {
-		f := tunnelFlags{kind: kind}
+		f := definition.Flags{Kind: kind}
 		takes := "PORT|HOST:PORT"
 		if kind == "http" || kind == "https" {
 			takes += "|URL"
@@ -58,15 +59,15 @@ ends.`,
 			Example: shortExamples[kind],
 			Args:    command.Args(1, 1, "PORT"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if err := f.setLocal(args[0]); err != nil {
+				if err := f.SetLocal(args[0]); err != nil {
 					return err
 				}
-				in := f.create()
+				in := f.Create()
 				in.Ephemeral = true
 				return env.live(cmd.Context(), published{TunnelCreate: in})
 			},
 		}
-		f.shared(cmd.Flags())
+		f.Shared(cmd.Flags())
 		others := []string{"remote_port"} // the daemon refuses them, and says why
 		if kind != "http" && kind != "https" {
 			others = []string{"host_header", "request_header", "response_header", "path", "local_scheme"}
@@ -203,7 +204,7 @@ func (v *liveView) follow(ctx context.Context, held *heldTunnel) error {
 	} else if !v.env.std.Terminal {
 		v.env.std.Say("%s", v.address())
 		for _, p := range v.tunnel.Paths {
-			v.env.std.Say("  %s", visible.Text(pathText(p)))
+			v.env.std.Say("  %s", visible.Text(definition.PathText(p)))
 		}
 		if v.published.Password != "" {
 			v.env.std.Say("Visitors are asked for a password, with any user name: %s", visible.Text(v.published.Password))
@@ -393,7 +394,7 @@ func (v *liveView) address() string {
 	}
 	to := v.published.Folder
 	if to == "" {
-		to = localText(v.tunnel)
+		to = definition.LocalText(v.tunnel)
 	}
 	return visible.Text(from + " -> " + to)
 }
@@ -443,7 +444,7 @@ func (v *liveView) draw() {
 	}
 	row("Forwarding", v.address())
 	for _, p := range v.tunnel.Paths {
-		row("", pathText(p))
+		row("", definition.PathText(p))
 	}
 	if v.published.Password != "" {
 		row("Password", v.published.Password+" (any user name)")

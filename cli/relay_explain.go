@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/cli/policy"
 	"adit/tunnel/relay/console"
 )
 
@@ -31,7 +32,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 				in.Password = password
 			}
 			if certificateFile != "" {
-				text, err := readPEM(certificateFile)
+				text, err := policy.ReadCertificates(certificateFile)
 				if err != nil {
 					return err
 				}

@@ -11,24 +11,9 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/localtime"
+	"adit/cli/policy"
 	"adit/tunnel/relay/console"
 )
-
-// policyFields is the help on what a policy may say.
-const policyFields = `A policy is one JSON document. All of its fields are optional:
-
-  deny, allow                           addresses and CIDRs; deny goes first
-  deny_countries, allow_countries       as CN, or with a region as US-CA
-  unknown_country                       deny (default) or allow
-  hours                                 {"zone": "Europe/Berlin", "open": [{"days": ["mon"], "from": "08:00", "to": "18:00"}]}
-  connections, connections_per_address  open at once
-  rate, burst                           requests a second and address; how many at once
-  bandwidth, max_body                   bytes a second; bytes of a request's body
-  basic_auth                            [{"name":"ann","password":"…"}]
-  sign_in                               {"provider": "company", "emails": ["ann@example.com", "@example.org"]}; also "groups", or "anyone": true
-  client_certificates                   {"authorities": "-----BEGIN CERTIFICATE-----…", "names": ["ann@example.com"]}: who presents one of theirs
-  webhooks                              [{"path": "/hooks/github", "provider": "github", "secrets": ["…"]}]: only signed ones are let in there
-  shadow                                true: let all in, and record who would have been refused`
 
 func relayPolicyCommand(env *Env) *cobra.Command {
 	a := &relayAdmin{env: env}
@@ -36,7 +21,7 @@ func relayPolicyCommand(env *Env) *cobra.Command {
 domain, '*.' and either for a tunnel of all names below it, tcp.PORT or
 udp.PORT, or a private tunnel as CLIENT/NAME.
 
-`+policyFields,
+`+policy.Fields,
 		relayPolicySetCommand(env, a),
 		&cobra.Command{
 			Use:     "show TARGET",
@@ -48,7 +33,7 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 				if err != nil {
 					return err
 				}
-				return env.std.Print(p, func(w io.Writer) { writeDocument(w, p.Policy) })
+				return env.std.Print(p, func(w io.Writer) { policy.Write(w, p.Policy) })
 			},
 		},
 		listing[console.Policy]{
@@ -66,26 +51,26 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 }
 
 func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
-	var wanted policyInput
+	var wanted policy.Input
 	cmd := &cobra.Command{
 		Use:   "set TARGET [FILE]",
 		Short: "Set a target's policy from a JSON file, or from standard input",
-		Long:  "Set a target's policy from a JSON file, or from standard input.\n\n" + policyUnseen + "\n\n" + policyFields,
+		Long:  "Set a target's policy from a JSON file, or from standard input.\n\n" + policy.Unseen + "\n\n" + policy.Fields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit relay policy set shop
   adit relay policy set shop policy.json`,
 		Args: command.Args(1, 2, "TARGET [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wanted.read(env.std.In, args[1:]); err != nil {
+			if err := wanted.Read(env.std.In, args[1:]); err != nil {
 				return err
 			}
-			p, err := a.policy(cmd.Context(), wanted.etag, http.MethodPut, args[0], wanted.document)
+			p, err := a.policy(cmd.Context(), wanted.ETag, http.MethodPut, args[0], wanted.Document)
 			if err != nil {
 				return err
 			}
 			return env.std.Print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
 		},
 	}
-	wanted.flag(cmd)
+	wanted.Flags(cmd)
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/table"
+	"adit/cli/tunnel"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -29,7 +30,7 @@ func requestsCommand(env *Env) *cobra.Command {
 
 func requestListCommand(env *Env) *cobra.Command {
 	var f client.RequestFilter
-	var tunnel string
+	var of string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List requests and flows, newest first",
@@ -44,12 +45,12 @@ func requestListCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if tunnel != "" {
-				if f.TunnelID, err = findTunnel(cmd.Context(), c, tunnel); err != nil {
+			if of != "" {
+				if f.TunnelID, err = tunnel.Find(cmd.Context(), c, of); err != nil {
 					return err
 				}
 			}
-			by, err := tunnelsByID(cmd.Context(), c)
+			by, err := tunnel.ByID(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -73,7 +74,7 @@ func requestListCommand(env *Env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&tunnel, "tunnel", "", "only of this tunnel (id, name or domain)")
+	flags.StringVar(&of, "tunnel", "", "only of this tunnel (id, name or domain)")
 	flags.StringVar(&f.Kind, "kind", "", "http for requests only, flow for flows only")
 	flags.StringVar(&f.Method, "method", "", "only with this method")
 	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")

@@ -11,6 +11,7 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/daemon"
+	"adit/cli/definition"
 	"adit/cli/localtime"
 	"adit/cli/stdio"
 	"adit/cli/table"
@@ -138,7 +139,7 @@ func endpointsCommand(env *Env) *cobra.Command {
 				}
 			}
 			rows := table.New("NAME|URL|LOCAL|STATE|OPEN|TOTAL|IN|OUT|ERROR",
-				table.Shorten("LOCAL", shortLocal), table.Drop("STATE"), table.Drop("LOCAL"), table.Squeeze("NAME", 12), table.Drop("TOTAL"), table.Drop("IN"), table.Drop("OUT"), table.Drop("OPEN"))
+				table.Shorten("LOCAL", definition.ShortLocal), table.Drop("STATE"), table.Drop("LOCAL"), table.Squeeze("NAME", 12), table.Drop("TOTAL"), table.Drop("IN"), table.Drop("OUT"), table.Drop("OPEN"))
 			for _, e := range items {
 				rows.Add(e.Name, e.PublicURL, e.Local, e.State, e.Connections.Open, e.Connections.Total, bytesize.Text(e.Bytes.In), bytesize.Text(e.Bytes.Out), e.Error)
 			}

@@ -1,4 +1,4 @@
-package cli
+package policy
 
 import (
 	"reflect"
@@ -10,7 +10,7 @@ import (
 
 // TestPolicyHelpNamesEveryField holds the help on policies to what a policy may say.
 func TestPolicyHelpNamesEveryField(t *testing.T) {
-	words := strings.FieldsFunc(policyFields, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
+	words := strings.FieldsFunc(Fields, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
 	named := map[string]bool{}
 	for _, w := range words {
 		named[w] = true

@@ -1,4 +1,4 @@
-package cli
+package definition
 
 import (
 	"errors"
@@ -75,8 +75,8 @@ func pathWords(text string) (rest string, p client.TunnelPath) {
 	}
 }
 
-// pathText is a path with where it leads.
-func pathText(p client.TunnelPath) string {
+// PathText is a path with where it leads.
+func PathText(p client.TunnelPath) string {
 	to := net.JoinHostPort(p.LocalIP, strconv.Itoa(p.LocalPort))
 	if p.LocalScheme != "" && p.LocalScheme != client.LocalSchemeHTTP {
 		to = string(p.LocalScheme) + "://" + to
@@ -94,6 +94,6 @@ func pathText(p client.TunnelPath) string {
 // writePaths writes a row for each path.
 func writePaths(w io.Writer, paths []client.TunnelPath) {
 	for _, p := range paths {
-		fmt.Fprintf(w, "Path\t%s\n", visible.Text(pathText(p)))
+		fmt.Fprintf(w, "Path\t%s\n", visible.Text(PathText(p)))
 	}
 }

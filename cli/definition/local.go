@@ -1,4 +1,4 @@
-package cli
+package definition
 
 import (
 	"net"
@@ -71,23 +71,4 @@ func withoutPort(at string) bool {
 	}
 	_, err := strconv.ParseUint(at, 10, 64)
 	return at != "" && !strings.Contains(at, ":") && err != nil
-}
-
-// setLocal takes the local service that a command's argument names.
-func (f *tunnelFlags) setLocal(text string) error {
-	local, err := parseLocal(text)
-	if err != nil {
-		return err
-	}
-	if f.localPort != 0 || local.ip != "" && f.localIP != "" || local.scheme != "" && f.localScheme != "" {
-		return command.Usagef("the local service is named twice: as %s and by a flag", text)
-	}
-	f.localPort = local.port
-	if local.ip != "" {
-		f.localIP = local.ip
-	}
-	if local.scheme != "" {
-		f.localScheme = local.scheme
-	}
-	return nil
 }
