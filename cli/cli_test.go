@@ -407,7 +407,7 @@ func TestImportChecksTheFileFirst(t *testing.T) {
 	}{
 		"good.har":  {`{"log":{}}`, command.ExitDone, "Added 3."},
 		"text.har":  {`hello`, command.ExitFailed, "is no JSON"},
-		"large.har": {`{"log":"` + strings.Repeat("a", maxArchive) + `"}`, command.ExitFailed, "over 1 MiB"},
+		"large.har": {`{"log":"` + strings.Repeat("a", 1<<20) + `"}`, command.ExitFailed, "over 1 MiB"},
 	} {
 		d := newFakeDaemon(t)
 		path := filepath.Join(dir, name)

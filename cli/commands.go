@@ -3,57 +3,63 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"adit/cli/agent"
 	"adit/cli/man"
+	"adit/cli/requests"
 	"adit/cli/tunnel"
+	"adit/cli/visit"
 )
 
 // part is a part of adit's help.
 type part struct {
 	id, title string
-	commands  []func(*Env) *cobra.Command
+	commands  []*cobra.Command
 }
 
 // parts are all of adit, in the order of a newcomer's way through it.
-var parts = []part{
-	{"begin", "To begin:", []func(*Env) *cobra.Command{
-		devCommand,
-		startCommand,
-		loginCommand,
-		logoutCommand,
-	}},
-	{"publish", "To publish a service, or visit a private one:", []func(*Env) *cobra.Command{
-		shortCommand("http"),
-		shortCommand("https"),
-		shortCommand("tls"),
-		shortCommand("tcp"),
-		shortCommand("udp"),
-		filesCommand,
-		func(e *Env) *cobra.Command { return tunnel.Command(e.std, e.find) },
-		endpointsCommand,
-		visitCommand,
-	}},
-	{"look", "To see what happens:", []func(*Env) *cobra.Command{
-		statusCommand,
-		openCommand,
-		requestsCommand,
-		logsCommand,
-		doctorCommand,
-		speedCommand,
-	}},
-	{"session", "To have the session otherwise:", []func(*Env) *cobra.Command{
-		pauseCommand,
-		resumeCommand,
-		reconnectCommand,
-	}},
-	{"machine", "On this machine:", []func(*Env) *cobra.Command{
-		serviceCommand,
-		trayCommand,
-		configCommand,
-		updateCommand,
-		versionCommand,
-		func(*Env) *cobra.Command { return man.Command() },
-	}},
-	{"relay", "For those who run a relay:", []func(*Env) *cobra.Command{
-		relayCommand,
-	}},
+func (e *Env) parts() []part {
+	std, find := e.std, e.find
+	return []part{
+		{"begin", "To begin:", []*cobra.Command{
+			devCommand(e),
+			startCommand(e),
+			agent.LoginCommand(std, find),
+			agent.LogoutCommand(std, find),
+		}},
+		{"publish", "To publish a service, or visit a private one:", []*cobra.Command{
+			shortCommand(e, "http"),
+			shortCommand(e, "https"),
+			shortCommand(e, "tls"),
+			shortCommand(e, "tcp"),
+			shortCommand(e, "udp"),
+			filesCommand(e),
+			tunnel.Command(std, find),
+			agent.EndpointsCommand(std, find),
+			visit.Command(std, find),
+		}},
+		{"look", "To see what happens:", []*cobra.Command{
+			agent.StatusCommand(std, find),
+			agent.OpenCommand(std, find, e.OpenBrowser),
+			requests.Command(std, find),
+			agent.LogsCommand(std, find),
+			agent.DoctorCommand(std, find),
+			agent.SpeedCommand(std, find),
+		}},
+		{"session", "To have the session otherwise:", []*cobra.Command{
+			agent.PauseCommand(std, find),
+			agent.ResumeCommand(std, find),
+			agent.ReconnectCommand(std, find),
+		}},
+		{"machine", "On this machine:", []*cobra.Command{
+			serviceCommand(e),
+			trayCommand(e),
+			agent.ConfigCommand(std, find),
+			updateCommand(e),
+			versionCommand(e),
+			man.Command(),
+		}},
+		{"relay", "For those who run a relay:", []*cobra.Command{
+			relayCommand(e),
+		}},
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"adit/cli/browser"
 	"adit/cli/daemon"
 	"adit/cli/stdio"
 	"adit/cli/terminal"
@@ -45,7 +46,7 @@ type DaemonOptions struct {
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: daemon.RunInside,
+		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: browser.Open, Daemon: runDaemon, Inside: daemon.RunInside,
 	}
 }
 

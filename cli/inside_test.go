@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"adit/cli/command"
-	"adit/localapi/client"
 )
 
 // notYet takes the fake daemon's address away until the returned function runs it
@@ -111,14 +109,6 @@ func TestACommandThatIsLateTakesTheDaemonOfTheOther(t *testing.T) {
 	}
 	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != command.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
-func TestStatusSaysWhichCommandTheDaemonIsAPartOf(t *testing.T) {
-	var text bytes.Buffer
-	writeStatus(&text, client.Status{PID: 4711, RunBy: "adit http"})
-	if !strings.Contains(text.String(), "process 4711 (adit http, and ends with it)") {
-		t.Errorf("got %s", text.String())
 	}
 }
 

@@ -14,14 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/agent"
 	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/definition"
 	"adit/cli/localtime"
+	"adit/cli/requests"
 	"adit/cli/terminal"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
-	"adit/internal/wildcard"
 	"adit/localapi/client"
 )
 
@@ -41,50 +42,48 @@ var shortExamples = map[string]string{
 }
 
 // shortCommand is the short form of one type: adit http 3000.
-func shortCommand(kind string) func(*Env) *cobra.Command {
-	return func(env *Env) *cobra.Command {
-		f := definition.Flags{Kind: kind}
-		takes := "PORT|HOST:PORT"
-		if kind == "http" || kind == "https" {
-			takes += "|URL"
-		}
-		cmd := &cobra.Command{
-			Use:   kind + " " + takes,
-			Short: "Publish a local port over " + kind + " until Ctrl-C",
-			Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
+func shortCommand(env *Env, kind string) *cobra.Command {
+	f := definition.Flags{Kind: kind}
+	takes := "PORT|HOST:PORT"
+	if kind == "http" || kind == "https" {
+		takes += "|URL"
+	}
+	cmd := &cobra.Command{
+		Use:   kind + " " + takes,
+		Short: "Publish a local port over " + kind + " until Ctrl-C",
+		Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
 tunnel is removed; "adit tunnel create" makes one that stays.
 
 Where no daemon runs, and none is installed as a service, it runs one until it
 ends.`,
-			Example: shortExamples[kind],
-			Args:    command.Args(1, 1, "PORT"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if err := f.SetLocal(args[0]); err != nil {
-					return err
-				}
-				in := f.Create()
-				in.Ephemeral = true
-				return env.live(cmd.Context(), published{TunnelCreate: in})
-			},
-		}
-		f.Shared(cmd.Flags())
-		others := []string{"remote_port"} // the daemon refuses them, and says why
-		if kind != "http" && kind != "https" {
-			others = []string{"host_header", "request_header", "response_header", "path", "local_scheme"}
-		}
-		switch kind {
-		case "tls":
-			others = append(others, "remote_port")
-		case "tcp":
-			others = append(others, "domain")
-		case "udp":
-			others = append(others, "domain", "proxy_protocol")
-		}
-		for _, name := range others {
-			_ = cmd.Flags().MarkHidden(name) // it is there
-		}
-		return cmd
+		Example: shortExamples[kind],
+		Args:    command.Args(1, 1, "PORT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.SetLocal(args[0]); err != nil {
+				return err
+			}
+			in := f.Create()
+			in.Ephemeral = true
+			return env.live(cmd.Context(), published{TunnelCreate: in})
+		},
 	}
+	f.Shared(cmd.Flags())
+	others := []string{"remote_port"} // the daemon refuses them, and says why
+	if kind != "http" && kind != "https" {
+		others = []string{"host_header", "request_header", "response_header", "path", "local_scheme"}
+	}
+	switch kind {
+	case "tls":
+		others = append(others, "remote_port")
+	case "tcp":
+		others = append(others, "domain")
+	case "udp":
+		others = append(others, "domain", "proxy_protocol")
+	}
+	for _, name := range others {
+		_ = cmd.Flags().MarkHidden(name) // it is there
+	}
+	return cmd
 }
 
 // published is what a short form publishes.
@@ -157,12 +156,8 @@ func (e *Env) live(ctx context.Context, what published) (err error) {
 	return watchErr
 }
 
-// Columns of the short forms' screen where its size is not known, and the least
-// that a line of a request is cut to.
-const (
-	usualColumns = 96
-	leastColumns = 32
-)
+// leastColumns is the least that a line of a request is cut to.
+const leastColumns = 32
 
 // shownRequests is how many requests the screen shows, keptRequests how many
 // are known again when they change.
@@ -263,7 +258,7 @@ func lasting(st client.Status) error {
 	if st.State == "unconfigured" {
 		return errors.New("nobody is served any more: there is no auth token, as after `adit logout`; run `adit login TOKEN`, and this again")
 	}
-	if st.State != "rejected" || strings.Contains(st.LastError, forNow) {
+	if st.State != "rejected" || agent.RefusedForNow(st) {
 		return nil
 	}
 	return fmt.Errorf("nobody is served any more: %s", visible.Text(st.LastError))
@@ -382,7 +377,7 @@ func (v *liveView) takeStatus(st client.Status) {
 	was := v.status
 	v.status = st
 	if was.State != st.State && !v.env.std.Terminal {
-		v.env.std.Say("%s session %s", localtime.Clock(time.Now()), stateReason(st))
+		v.env.std.Say("%s session %s", localtime.Clock(time.Now()), agent.StateReason(st))
 	}
 }
 
@@ -405,7 +400,7 @@ func (v *liveView) note(r client.RequestSummary) {
 	known := slices.IndexFunc(v.recent, func(old client.RequestSummary) bool { return old.ID == r.ID })
 	ended := r.State != "open" && (known < 0 || v.recent[known].State == "open")
 	if ended && !v.env.std.Terminal {
-		v.env.std.Say("%s", requestLine(r, v.tunnel, usualColumns))
+		v.env.std.Say("%s", requests.Line(r, v.tunnel, requests.LineColumns))
 	}
 	if known >= 0 {
 		v.recent[known] = r
@@ -426,14 +421,14 @@ func (v *liveView) draw() {
 	screen := v.env.std.Size()
 	var head []string
 	row := func(name, value string) { head = append(head, fmt.Sprintf("%-12s %s", name, visible.Text(value))) }
-	state := stateText(v.status)
+	state := agent.StateText(v.status)
 	if v.status.State == "" {
 		state = "asking the daemon"
 	}
 	if v.lost != "" {
 		state = "the daemon is not heard; waiting for it"
 	}
-	width := usualColumns
+	width := requests.LineColumns
 	if screen.Columns > 0 {
 		width = max(screen.Columns, leastColumns)
 	}
@@ -462,7 +457,7 @@ func (v *liveView) draw() {
 	head = append(head, "")
 	var list []string
 	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
-		list = append(list, requestLine(r, v.tunnel, width))
+		list = append(list, requests.Line(r, v.tunnel, width))
 	}
 	if text := screen.Fit(head, list); text != v.drawn || screen != v.drawnOn {
 		clearing := "\x1b[H"
@@ -473,42 +468,4 @@ func (v *liveView) draw() {
 		// To the end of each line, and below the last.
 		_, _ = io.WriteString(v.env.std.Out, clearing+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
 	}
-}
-
-func stateReason(st client.Status) string {
-	if st.LastError != "" && !st.Connected {
-		return st.State + ": " + visible.Text(st.LastError)
-	}
-	return st.State
-}
-
-// timeColumns is what the time that a request took has of its line.
-const timeColumns = 12
-
-// asked is what a request is for: by its path, and by its host where the tunnel has
-// all names below one.
-func asked(r client.RequestSummary, t client.Tunnel) string {
-	if wildcard.Is(t.Domain) {
-		return r.Method + " " + r.Host + r.Path
-	}
-	return r.Method + " " + r.Path
-}
-
-// requestLine is a tunnel's request on one line of at most so many columns. What a
-// visitor sent is shown without what a screen would obey.
-func requestLine(r client.RequestSummary, t client.Tunnel, columns int) string {
-	result := r.State
-	if r.Status != 0 {
-		result = fmt.Sprint(r.Status)
-	}
-	line := fmt.Sprintf("%s %-6s %s", localtime.Clock(r.Time), result, visible.Text(asked(r, t)))
-	if r.Kind == "flow" {
-		line = fmt.Sprintf("%s %-6s %s", localtime.Clock(r.Time), result, visible.Text(flowText(r)))
-	}
-	columns = min(columns, usualColumns) - timeColumns
-	line = terminal.Cut(line, columns)
-	if r.State != "open" {
-		line = fmt.Sprintf("%s %8.1f ms", terminal.Pad(line, columns), r.DurationMillis)
-	}
-	return line
 }

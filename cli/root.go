@@ -63,10 +63,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		},
 	}
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
-	for _, part := range parts {
+	for _, part := range env.parts() {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
-		for _, command := range part.commands {
-			c := command(env)
+		for _, c := range part.commands {
 			c.GroupID = part.id
 			root.AddCommand(c)
 		}

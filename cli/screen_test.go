@@ -11,7 +11,6 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/terminal"
-	"adit/localapi/client"
 )
 
 // A screen that scrolls when it is drawn over leaves what was drawn before above.
@@ -54,28 +53,6 @@ func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
 				t.Errorf("the address %s is not to be seen in full in\n%s", address, drawn)
 			}
 		})
-	}
-}
-
-func TestRequestLineKeepsToItsColumns(t *testing.T) {
-	r := client.RequestSummary{Kind: "http", State: "done", Method: "GET", Path: "/" + strings.Repeat("页", 80), Status: 200, DurationMillis: 3}
-	for _, columns := range []int{leastColumns, 40, 41, 80, 96, 300} {
-		line := requestLine(r, client.Tunnel{}, columns)
-		if want := min(columns, usualColumns); terminal.Pad(line, want) != line || terminal.Pad(line, want+1) == line {
-			t.Errorf("%d columns: got %q", columns, line)
-		}
-		if !strings.HasSuffix(line, "3.0 ms") || !strings.Contains(line, "…") {
-			t.Errorf("%d columns: got %q, want that it is cut and the time is there", columns, line)
-		}
-	}
-}
-
-func TestRequestsOfAWildcardTellTheirHost(t *testing.T) {
-	r := client.RequestSummary{Kind: "http", State: "done", Method: "GET", Host: "ann.shop.example", Path: "/cart", Status: 200}
-	for domain, want := range map[string]string{"shop.example": " GET /cart ", "*.shop.example": " GET ann.shop.example/cart ", "*.shop": " GET ann.shop.example/cart "} {
-		if line := requestLine(r, client.Tunnel{Domain: domain}, usualColumns); !strings.Contains(line, want) {
-			t.Errorf("%s: got %q, want%q", domain, line, want)
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"adit/cli/agent"
 	"adit/cli/daemon"
 	"adit/localapi/client"
 )
@@ -30,7 +31,7 @@ func (e *Env) tellOfWait(ctx context.Context, c *client.Client) (ended func()) {
 		case <-timer.C:
 		}
 		if st, err := c.Status(ctx); err == nil && !st.Connected {
-			fmt.Fprintf(e.std.Err, "Waiting for the session, which is %s\n", stateReason(st))
+			fmt.Fprintf(e.std.Err, "Waiting for the session, which is %s\n", agent.StateReason(st))
 		}
 	})
 	return func() {

@@ -1,4 +1,6 @@
-package cli
+// Package visit has the command that leads connections of this machine to private
+// tunnels of other clients, and lists what may be visited.
+package visit
 
 import (
 	"cmp"
@@ -12,13 +14,14 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/internal/loopback"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
-func visitCommand(env *Env) *cobra.Command {
-	var stdio bool
+func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	var piped bool
 	cmd := &cobra.Command{
 		Use:   "visit [CLIENT/NAME [PORT]]",
 		Short: "Connect to a private tunnel of another client",
@@ -42,16 +45,16 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 		Args: command.Args(0, 2, "CLIENT/NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				if stdio {
+				if piped {
 					return command.Usagef("say which private tunnel, as in `adit visit nas/ssh --stdio`")
 				}
-				return env.listVisits(cmd.Context())
+				return list(cmd.Context(), std, find)
 			}
 			port := ""
 			if len(args) > 1 {
 				port = args[1]
 			}
-			if stdio && port != "" {
+			if piped && port != "" {
 				return command.Usagef("with --stdio there is no port to listen on")
 			}
 			listen := "127.0.0.1:0"
@@ -62,30 +65,30 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 				}
 				listen = addr.String()
 			}
-			return env.visit(cmd.Context(), args[0], listen, stdio)
+			return visit(cmd.Context(), std, find, args[0], listen, piped)
 		},
 	}
-	cmd.ValidArgsFunction = env.completeVisit
-	cmd.Flags().BoolVar(&stdio, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
+	cmd.ValidArgsFunction = complete(find)
+	cmd.Flags().BoolVar(&piped, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
 	return cmd
 }
 
-func (e *Env) visit(ctx context.Context, tunnel, listen string, stdio bool) error {
-	c, own, err := e.find.ClientOrEmbedded(ctx, "visit")
+func visit(ctx context.Context, std *stdio.Streams, find *daemon.Finder, tunnel, listen string, piped bool) error {
+	c, own, err := find.ClientOrEmbedded(ctx, "visit")
 	if err != nil {
 		return err
 	}
-	if stdio {
-		err = e.visitOnce(ctx, c, tunnel)
+	if piped {
+		err = once(ctx, std, c, tunnel)
 	} else {
-		err = e.visitMany(ctx, c, tunnel, listen)
+		err = many(ctx, std, c, tunnel, listen)
 	}
 	return cmp.Or(err, own.End())
 }
 
-// visitOnce connects standard input and output with the tunnel, until the tunnel's
+// once connects standard input and output with the tunnel, until the tunnel's
 // side has ended.
-func (e *Env) visitOnce(ctx context.Context, c *client.Client, tunnel string) error {
+func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel string) error {
 	conn, err := c.Visit(ctx, tunnel)
 	if err != nil {
 		return daemon.WithoutToken(ctx, c, err)
@@ -93,17 +96,17 @@ func (e *Env) visitOnce(ctx context.Context, c *client.Client, tunnel string) er
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	go func() { // nothing ends a read of standard input: it is left to the program's end
-		_, _ = io.Copy(conn, e.std.In)
+		_, _ = io.Copy(conn, std.In)
 		_ = conn.CloseWrite()
 	}()
-	if _, err := io.Copy(e.std.Out, conn); err != nil && ctx.Err() == nil {
+	if _, err := io.Copy(std.Out, conn); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 	}
 	return nil
 }
 
-// visitMany leads whoever connects to listen to the tunnel, until ctx ends.
-func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen string) error {
+// many leads whoever connects to listen to the tunnel, until ctx ends.
+func many(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel, listen string) error {
 	if err := c.MayVisit(ctx, tunnel); err != nil {
 		return daemon.WithoutToken(ctx, c, err)
 	}
@@ -117,7 +120,7 @@ func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen st
 		Tunnel string `json:"tunnel"`
 		Listen string `json:"listen"`
 	}{tunnel, ln.Addr().String()}
-	if err := e.std.Print(said, func(w io.Writer) {
+	if err := std.Print(said, func(w io.Writer) {
 		fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
 	}); err != nil {
 		return err
@@ -134,7 +137,7 @@ func (e *Env) visitMany(ctx context.Context, c *client.Client, tunnel, listen st
 		}
 		guests.Go(func() {
 			if err := visitFor(ctx, c, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(e.std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
+				fmt.Fprintf(std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package cli
+package agent
 
 import (
 	"bufio"
@@ -12,13 +12,14 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/localapi/client"
 )
 
 // maxToken bounds what is read of a token from the standard input.
 const maxToken = 4096
 
-func loginCommand(env *Env) *cobra.Command {
+func LoginCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "login TOKEN [CLIENT_ID]",
 		Aliases: []string{"authtoken"},
@@ -38,7 +39,7 @@ shell's history.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			token := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
 			if args[0] == "-" {
-				line, err := bufio.NewReader(io.LimitReader(env.std.In, maxToken)).ReadString('\n')
+				line, err := bufio.NewReader(io.LimitReader(std.In, maxToken)).ReadString('\n')
 				if err != nil && err != io.EOF {
 					return fmt.Errorf("read the token from the standard input: %w", err)
 				}
@@ -50,7 +51,7 @@ shell's history.`,
 			if len(args) > 1 {
 				token.ClientID = args[1]
 			}
-			c, own, err := env.find.ClientOrEmbedded(cmd.Context(), "adit login")
+			c, own, err := find.ClientOrEmbedded(cmd.Context(), "adit login")
 			if err != nil {
 				return err
 			}
@@ -66,7 +67,7 @@ shell's history.`,
 			if err != nil {
 				return err
 			}
-			return env.std.Print(auth, func(w io.Writer) {
+			return std.Print(auth, func(w io.Writer) {
 				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
 				if own.Runs() {
 					fmt.Fprintf(w, "The token is kept, and no daemon runs yet: the next command runs one while it lasts,\n")
@@ -78,14 +79,14 @@ shell's history.`,
 	}
 }
 
-func logoutCommand(env *Env) *cobra.Command {
+func LogoutCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "logout",
 		Short:   "Forget the token and close the session",
 		Example: "  adit logout",
 		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.find.Client(cmd.Context())
+			c, err := find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -97,7 +98,7 @@ func logoutCommand(env *Env) *cobra.Command {
 			forgotten := struct {
 				Configured bool `json:"configured"`
 			}{}
-			return env.std.Print(forgotten, func(w io.Writer) {
+			return std.Print(forgotten, func(w io.Writer) {
 				fmt.Fprintln(w, "The token is forgotten and the session closed.")
 			})
 		},

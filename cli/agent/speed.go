@@ -1,4 +1,4 @@
-package cli
+package agent
 
 import (
 	"fmt"
@@ -8,12 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/internal/bytesize"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
-func speedCommand(env *Env) *cobra.Command {
+func SpeedCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "speed",
 		Short: "Measure how fast the way to the relay is",
@@ -24,18 +26,18 @@ relay, and says so where a network lets less through by UDP than by TCP.`,
   adit speed --json | jq '.items[].bytes_per_second'`,
 		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.find.Client(cmd.Context())
+			c, err := find.Client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if env.std.Terminal && !env.std.JSON {
-				fmt.Fprintln(env.std.Err, "Moving bytes to the relay and back, for some ten seconds …")
+			if std.Terminal && !std.JSON {
+				fmt.Fprintln(std.Err, "Moving bytes to the relay and back, for some ten seconds …")
 			}
 			speeds, err := c.MeasureSpeed(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return env.std.PrintPage(speeds, func(w io.Writer) { writeSpeeds(w, speeds) })
+			return std.PrintPage(speeds, func(w io.Writer) { writeSpeeds(w, speeds) })
 		},
 	}
 }

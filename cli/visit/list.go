@@ -1,4 +1,4 @@
-package cli
+package visit
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/completion"
+	"adit/cli/daemon"
 	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/bytesize"
@@ -16,10 +17,10 @@ import (
 	"adit/localapi/client"
 )
 
-// listVisits shows the visits that adit.toml declares, and the other private tunnels
+// list shows the visits that adit.toml declares, and the other private tunnels
 // that let this client in.
-func (e *Env) listVisits(ctx context.Context) error {
-	c, err := e.find.Client(ctx)
+func list(ctx context.Context, std *stdio.Streams, find *daemon.Finder) error {
+	c, err := find.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (e *Env) listVisits(ctx context.Context) error {
 	}
 	invitations, err := c.Invitations(ctx)
 	if err != nil { // what is declared can be told all the same
-		fmt.Fprintf(e.std.Err, "adit: what else may be visited is not known: %s\n", visible.Text(err.Error()))
+		fmt.Fprintf(std.Err, "adit: what else may be visited is not known: %s\n", visible.Text(err.Error()))
 	}
 	rows := table.New("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", table.Drop("TOTAL"), table.Drop("OUT"), table.Drop("IN"), table.Drop("OPEN"))
 	for _, v := range all {
@@ -49,21 +50,23 @@ func (e *Env) listVisits(ctx context.Context) error {
 	if err != nil {
 		none = "No visit is declared in adit.toml."
 	}
-	return e.std.PrintTable(shown, rows, none)
+	return std.PrintTable(shown, rows, none)
 }
 
-// completeVisit lists the private tunnels that let this client in.
-func (e *Env) completeVisit(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return completion.From(cmd, e.find, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
-		all, err := c.Invitations(ctx)
-		for _, i := range all {
-			if strings.HasPrefix(i.Tunnel, begun) {
-				list = append(list, i.Tunnel)
-			}
+// complete lists the private tunnels that let this client in.
+func complete(find *daemon.Finder) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return list, err
-	})
+		return completion.From(cmd, find, func(ctx context.Context, c *client.Client) (list []cobra.Completion, err error) {
+			all, err := c.Invitations(ctx)
+			for _, i := range all {
+				if strings.HasPrefix(i.Tunnel, begun) {
+					list = append(list, i.Tunnel)
+				}
+			}
+			return list, err
+		})
+	}
 }
