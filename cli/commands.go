@@ -5,6 +5,7 @@ import (
 
 	"adit/cli/agent"
 	"adit/cli/man"
+	"adit/cli/publish"
 	"adit/cli/requests"
 	"adit/cli/tunnel"
 	"adit/cli/visit"
@@ -27,12 +28,12 @@ func (e *Env) parts() []part {
 			agent.LogoutCommand(std, find),
 		}},
 		{"publish", "To publish a service, or visit a private one:", []*cobra.Command{
-			shortCommand(e, "http"),
-			shortCommand(e, "https"),
-			shortCommand(e, "tls"),
-			shortCommand(e, "tcp"),
-			shortCommand(e, "udp"),
-			filesCommand(e),
+			publish.Command(std, find, "http"),
+			publish.Command(std, find, "https"),
+			publish.Command(std, find, "tls"),
+			publish.Command(std, find, "tcp"),
+			publish.Command(std, find, "udp"),
+			publish.FilesCommand(std, find),
 			tunnel.Command(std, find),
 			agent.EndpointsCommand(std, find),
 			visit.Command(std, find),

@@ -114,8 +114,6 @@ func TestACommandThatIsLateTakesTheDaemonOfTheOther(t *testing.T) {
 
 // The relay may need its time, or not be the one that the token names.
 func TestShortFormSaysWhatItWaitsFor(t *testing.T) {
-	defer func(was time.Duration) { waitUntold = was }(waitUntold)
-	waitUntold = time.Millisecond
 	d := newFakeDaemon(t)
 	d.set("GET /api/v1/status", `{"data":`+pausedJSON+`}`)
 	d.streamEvents(liveEvents()...)

@@ -1,4 +1,4 @@
-package cli
+package publish
 
 import (
 	"context"
@@ -8,16 +8,17 @@ import (
 
 	"adit/cli/agent"
 	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/localapi/client"
 )
 
 // waitUntold is how long somebody looks at a screen with nothing on it.
-var waitUntold = 2 * time.Second // tests shorten it
+const waitUntold = 2 * time.Second
 
 // tellOfWait says on a screen what the session waits for, if that takes longer than
 // people wait without a word; ended is called once the wait is over.
-func (e *Env) tellOfWait(ctx context.Context, c *client.Client) (ended func()) {
-	if !e.std.Terminal || e.std.JSON {
+func tellOfWait(ctx context.Context, std *stdio.Streams, c *client.Client) (ended func()) {
+	if !std.Terminal || std.JSON {
 		return func() {}
 	}
 	ctx, stop := context.WithTimeout(ctx, daemon.RemoveTimeout)
@@ -31,7 +32,7 @@ func (e *Env) tellOfWait(ctx context.Context, c *client.Client) (ended func()) {
 		case <-timer.C:
 		}
 		if st, err := c.Status(ctx); err == nil && !st.Connected {
-			fmt.Fprintf(e.std.Err, "Waiting for the session, which is %s\n", agent.StateReason(st))
+			fmt.Fprintf(std.Err, "Waiting for the session, which is %s\n", agent.StateReason(st))
 		}
 	})
 	return func() {

@@ -1,4 +1,4 @@
-package cli
+package publish
 
 import (
 	"context"

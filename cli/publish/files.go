@@ -1,4 +1,4 @@
-package cli
+package publish
 
 import (
 	"cmp"
@@ -18,12 +18,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/internal/folder"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
 
-func filesCommand(env *Env) *cobra.Command {
+// FilesCommand is the short form of a folder: adit files.
+func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var in client.TunnelCreate
 	var kind, passwordFile string
 	var makeUp, inspect bool
@@ -51,7 +54,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 				opts.Password = strings.ToLower(rand.Text()[:12])
 			case passwordFile != "":
 				var err error
-				if opts.Password, err = env.std.Secret(passwordFile); err != nil {
+				if opts.Password, err = std.Secret(passwordFile); err != nil {
 					return err
 				}
 				if opts.Password == "" {
@@ -66,7 +69,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			return env.files(cmd.Context(), dir, opts, in)
+			return files(cmd.Context(), std, find, dir, opts, in)
 		},
 	}
 	f := cmd.Flags()
@@ -81,7 +84,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 }
 
 // files serves a folder on loopback and publishes it until ctx ends.
-func (e *Env) files(ctx context.Context, dir string, opts folder.Options, in client.TunnelCreate) error {
+func files(ctx context.Context, std *stdio.Streams, find *daemon.Finder, dir string, opts folder.Options, in client.TunnelCreate) error {
 	served, err := folder.New(dir, opts)
 	if err != nil {
 		var path *os.PathError
@@ -112,7 +115,7 @@ func (e *Env) files(ctx context.Context, dir string, opts folder.Options, in cli
 	})
 	tasks.Go(func() error {
 		defer server.Close()
-		return e.live(life, what)
+		return publish(life, std, find, what)
 	})
 	return tasks.Wait()
 }
