@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -379,10 +378,10 @@ func TestOpenFallsBackToPrinting(t *testing.T) {
 
 func TestStartHandsTheListenerOn(t *testing.T) {
 	env, _, _ := testEnv("")
-	var got DaemonOptions
-	env.Daemon = func(_ context.Context, opts DaemonOptions) error { got = opts; return nil }
-	if code := Run(context.Background(), env, []string{"start", "--http-listen", "127.0.0.1:0"}); code != command.ExitDone || got.HTTPListen != "127.0.0.1:0" {
-		t.Errorf("got exit code %d and %+v", code, got)
+	var got string
+	env.Daemon = func(_ context.Context, httpListen string) error { got = httpListen; return nil }
+	if code := Run(context.Background(), env, []string{"start", "--http-listen", "127.0.0.1:0"}); code != command.ExitDone || got != "127.0.0.1:0" {
+		t.Errorf("got exit code %d and %q", code, got)
 	}
 }
 
@@ -500,28 +499,6 @@ TLS           not measured: nothing answers
 `
 	if code != 0 || out != want || errs != "" {
 		t.Errorf("got %d, %q and\n%s", code, errs, out)
-	}
-}
-
-// TestDevKnowsWhetherItsPortIsServed: a newcomer who starts adit dev first and the
-// web server later is told why the URLs do not show it.
-func TestDevKnowsWhetherItsPortIsServed(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	if !listens(t.Context(), ln.Addr().(*net.TCPAddr).Port) {
-		t.Error("a port that is listened on was not found")
-	}
-	// The near end of a connection: nobody else can come to listen there.
-	conn, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if listens(t.Context(), conn.LocalAddr().(*net.TCPAddr).Port) {
-		t.Error("a port that nobody listens on was found")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/agent"
+	"adit/cli/dev"
+	"adit/cli/machine"
 	"adit/cli/man"
 	"adit/cli/publish"
 	"adit/cli/requests"
@@ -22,8 +24,8 @@ func (e *Env) parts() []part {
 	std, find := e.std, e.find
 	return []part{
 		{"begin", "To begin:", []*cobra.Command{
-			devCommand(e),
-			startCommand(e),
+			dev.Command(std),
+			machine.StartCommand(e.Daemon),
 			agent.LoginCommand(std, find),
 			agent.LogoutCommand(std, find),
 		}},
@@ -52,10 +54,10 @@ func (e *Env) parts() []part {
 			agent.ReconnectCommand(std, find),
 		}},
 		{"machine", "On this machine:", []*cobra.Command{
-			serviceCommand(e),
-			trayCommand(e),
+			machine.ServiceCommand(std),
+			machine.TrayCommand(std, find, e.OpenBrowser),
 			agent.ConfigCommand(std, find),
-			updateCommand(e),
+			machine.UpdateCommand(std, e.Getenv),
 			versionCommand(e),
 			man.Command(),
 		}},

@@ -10,6 +10,7 @@ import (
 
 	"adit/cli/browser"
 	"adit/cli/daemon"
+	"adit/cli/machine"
 	"adit/cli/stdio"
 	"adit/cli/terminal"
 )
@@ -26,8 +27,9 @@ type Env struct {
 	Screen func() (columns, rows int)
 	// OpenBrowser shows a page to the person at this machine.
 	OpenBrowser func(ctx context.Context, url string) error
-	// Daemon runs the daemon until ctx ends.
-	Daemon func(ctx context.Context, opts DaemonOptions) error
+	// Daemon runs the daemon until ctx ends, with its local API at httpListen; empty
+	// for the configuration's.
+	Daemon func(ctx context.Context, httpListen string) error
 	// Inside runs it as a part of another command, whose name is runBy, until ctx
 	// ends, and calls ready once it answers. Nil: no command does that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
@@ -36,17 +38,11 @@ type Env struct {
 	find *daemon.Finder
 }
 
-// DaemonOptions are the parameters of adit start.
-type DaemonOptions struct {
-	// HTTPListen is where the local API listens; empty for the configuration's.
-	HTTPListen string
-}
-
 // System is the Env of this process.
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: browser.Open, Daemon: runDaemon, Inside: daemon.RunInside,
+		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: browser.Open, Daemon: machine.RunDaemon, Inside: daemon.RunInside,
 	}
 }
 

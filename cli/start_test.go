@@ -12,7 +12,7 @@ import (
 func TestStartRefusesAnAddressThatIsNone(t *testing.T) {
 	for _, addr := range []string{"foo", "127.0.0.1:99999", "127.0.0.1:", "::1"} {
 		env, _, errs := testEnv("")
-		env.Daemon = func(context.Context, DaemonOptions) error {
+		env.Daemon = func(context.Context, string) error {
 			t.Errorf("%s: the daemon was run", addr)
 			return nil
 		}

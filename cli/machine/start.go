@@ -1,4 +1,4 @@
-package cli
+package machine
 
 import (
 	"context"
@@ -14,8 +14,10 @@ import (
 	"adit/service"
 )
 
-func startCommand(env *Env) *cobra.Command {
-	var opts DaemonOptions
+// StartCommand runs the daemon with run, which is given where the local API is to listen;
+// empty for the configuration's.
+func StartCommand(run func(ctx context.Context, httpListen string) error) *cobra.Command {
+	var listen string
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run the daemon in the foreground",
@@ -28,21 +30,21 @@ which starts with the machine.`,
   adit start --http_listen 127.0.0.1:8181`,
 		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !listenable(opts.HTTPListen) {
-				return command.Usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", opts.HTTPListen)
+			if !listenable(listen) {
+				return command.Usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", listen)
 			}
-			if env.Daemon == nil {
+			if run == nil {
 				return errors.New("this build has no daemon; take a released one")
 			}
-			return env.Daemon(cmd.Context(), opts)
+			return run(cmd.Context(), listen)
 		},
 	}
-	cmd.Flags().StringVar(&opts.HTTPListen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271)")
+	cmd.Flags().StringVar(&listen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271)")
 	return cmd
 }
 
-// runDaemon is the daemon of this process, as a service or in a terminal.
-func runDaemon(ctx context.Context, opts DaemonOptions) error {
+// RunDaemon is the daemon of this process, as a service or in a terminal.
+func RunDaemon(ctx context.Context, httpListen string) error {
 	folders, err := paths.Person()
 	if err != nil {
 		return err
@@ -50,7 +52,7 @@ func runDaemon(ctx context.Context, opts DaemonOptions) error {
 	if exe, err := executable(); err == nil && !releases.Managed(exe) {
 		releases.Sweep(exe) // where it may not write, the next update does it
 	}
-	return service.Host(ctx, service.Daemon{HTTPListen: opts.HTTPListen, ConfigDir: folders.Config, StateDir: folders.State})
+	return service.Host(ctx, service.Daemon{HTTPListen: httpListen, ConfigDir: folders.Config, StateDir: folders.State})
 }
 
 // listenable reports whether addr may be listened on, or says nothing.

@@ -1,4 +1,4 @@
-package cli
+package machine
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/cli/stdio"
 	"adit/internal/buildinfo"
 	releases "adit/internal/update"
 	"adit/service"
@@ -25,7 +26,7 @@ type updateState struct {
 	Applied   bool   `json:"applied"`
 }
 
-func updateCommand(env *Env) *cobra.Command {
+func UpdateCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	var manifest, key string
 	sub := func(use, short string, apply bool) *cobra.Command {
 		return &cobra.Command{
@@ -33,12 +34,12 @@ func updateCommand(env *Env) *cobra.Command {
 			Example: "  adit update " + use + " --manifest https://releases.example.com/adit.json --key W6Kj0Q…=",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				if manifest == "" {
-					manifest = env.Getenv("ADIT_UPDATE_MANIFEST")
+					manifest = getenv("ADIT_UPDATE_MANIFEST")
 				}
 				if key == "" {
-					key = env.Getenv("ADIT_UPDATE_KEY")
+					key = getenv("ADIT_UPDATE_KEY")
 				}
-				return env.update(cmd.Context(), manifest, key, apply)
+				return update(cmd.Context(), std, manifest, key, apply)
 			},
 		}
 	}
@@ -54,7 +55,7 @@ with it. A program that a package manager or an installer owns is left alone.`,
 	return g
 }
 
-func (e *Env) update(ctx context.Context, address, keyText string, apply bool) error {
+func update(ctx context.Context, std *stdio.Streams, address, keyText string, apply bool) error {
 	if address == "" || keyText == "" {
 		return command.Usagef("say where releases are announced and who signs them: --manifest and --key")
 	}
@@ -80,7 +81,7 @@ func (e *Env) update(ctx context.Context, address, keyText string, apply bool) e
 		}
 		state.Applied = true
 	}
-	return e.std.Print(state, func(w io.Writer) {
+	return std.Print(state, func(w io.Writer) {
 		switch {
 		case state.Applied:
 			fmt.Fprintf(w, "adit %s is installed in the place of %s.\n", state.Offered, state.Current)

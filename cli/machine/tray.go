@@ -1,4 +1,4 @@
-package cli
+package machine
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/internal/buildinfo"
 	"adit/internal/lockfile"
 	"adit/internal/paths"
@@ -22,25 +23,7 @@ import (
 	"adit/tray"
 )
 
-// Args is the command line of a process started as argv. The program that has
-// no console, on Windows, is the tray; and so is the app of macOS, which the
-// Finder starts without arguments or with one of its own.
-func Args(argv []string) []string {
-	if len(argv) == 0 {
-		return nil
-	}
-	// A path of Windows is read on every system, for the sake of its test.
-	name := strings.ToLower(argv[0][strings.LastIndexAny(argv[0], `/\`)+1:])
-	if strings.TrimSuffix(name, ".exe") == "adit-tray" {
-		return append([]string{"tray"}, argv[1:]...)
-	}
-	if strings.Contains(argv[0], ".app/Contents/MacOS/") && (len(argv) == 1 || strings.HasPrefix(argv[1], "-psn_")) {
-		return []string{"tray", "--open"}
-	}
-	return argv[1:]
-}
-
-func trayCommand(env *Env) *cobra.Command {
+func TrayCommand(std *stdio.Streams, find *daemon.Finder, openBrowser func(ctx context.Context, url string) error) *cobra.Command {
 	var open, atLogin bool
 	cmd := &cobra.Command{
 		Use:   "tray",
@@ -54,7 +37,7 @@ Each person has one: a second ends at once.`,
 			if atLogin && tray.Declined() {
 				return nil
 			}
-			return env.tray(cmd.Context(), open)
+			return runTray(cmd.Context(), std, &trayDaemon{find: find, openBrowser: openBrowser}, open)
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "open the Web UI in a browser too, and start the daemon if it does not run")
@@ -65,16 +48,15 @@ Each person has one: a second ends at once.`,
 	return cmd
 }
 
-func (e *Env) tray(ctx context.Context, open bool) error {
+func runTray(ctx context.Context, std *stdio.Streams, d *trayDaemon, open bool) error {
 	exe, err := executable()
 	if err != nil {
 		return err
 	}
-	d := &trayDaemon{env: e}
 	start := func(ctx context.Context) error { return service.Ask(ctx, consoleProgram(exe)) }
 	if open {
 		if err := d.show(ctx, start); err != nil {
-			fmt.Fprintf(e.std.Err, "adit: %s\n", daemon.Explain(err))
+			fmt.Fprintf(std.Err, "adit: %s\n", daemon.Explain(err))
 		}
 	}
 	folders, err := paths.Person()
@@ -87,7 +69,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	}
 	lock, err := lockfile.Take(filepath.Join(dir, "tray.lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
-		e.std.Say("The tray is running already.")
+		std.Say("The tray is running already.")
 		return nil
 	}
 	if err != nil {
@@ -101,7 +83,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	err = tray.Run(ctx, tray.Config{
 		Daemon: d, WebUI: d.webUI, StartDaemon: start, Command: command,
 		Version: buildinfo.Get().Version,
-		Log:     slog.New(slog.NewTextHandler(e.std.Err, nil)),
+		Log:     slog.New(slog.NewTextHandler(std.Err, nil)),
 	})
 	if errors.Is(err, tray.ErrReplaced) {
 		// The next one takes the lock.
@@ -109,7 +91,7 @@ func (e *Env) tray(ctx context.Context, open bool) error {
 	}
 	if errors.Is(err, tray.ErrNoDesktop) {
 		// Nothing is wrong: a machine without a desktop has no tray.
-		e.std.Say("adit tray: %s", err)
+		std.Say("adit tray: %s", err)
 		return nil
 	}
 	return err
@@ -126,10 +108,13 @@ func consoleProgram(exe string) string {
 
 // trayDaemon is the local API as the tray asks it. It finds the daemon anew
 // each time, because the daemon may have come back elsewhere.
-type trayDaemon struct{ env *Env }
+type trayDaemon struct {
+	find        *daemon.Finder
+	openBrowser func(ctx context.Context, url string) error
+}
 
 func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, error) {
-	c, err := d.env.find.Client(ctx)
+	c, err := d.find.Client(ctx)
 	if err != nil {
 		return tray.Status{}, nil, err
 	}
@@ -159,7 +144,7 @@ func (d *trayDaemon) Look(ctx context.Context) (tray.Status, []tray.Endpoint, er
 }
 
 func (d *trayDaemon) Order(ctx context.Context, order string) error {
-	c, err := d.env.find.Client(ctx)
+	c, err := d.find.Client(ctx)
 	if err != nil {
 		return errors.New(daemon.Explain(err))
 	}
@@ -174,7 +159,7 @@ func (d *trayDaemon) Order(ctx context.Context, order string) error {
 }
 
 func (d *trayDaemon) Watch(ctx context.Context, changed func()) error {
-	c, err := d.env.find.Client(ctx)
+	c, err := d.find.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -195,7 +180,7 @@ func (d *trayDaemon) Watch(ctx context.Context, changed func()) error {
 // webUI returns where the Web UI is, by a link that signs the browser in where
 // that is needed.
 func (d *trayDaemon) webUI(ctx context.Context, place string) (string, error) {
-	c, err := d.env.find.Client(ctx)
+	c, err := d.find.Client(ctx)
 	if err != nil {
 		return "", errors.New(daemon.Explain(err))
 	}
@@ -225,10 +210,10 @@ func (d *trayDaemon) show(ctx context.Context, start func(context.Context) error
 			return err
 		}
 	}
-	if d.env.OpenBrowser == nil {
+	if d.openBrowser == nil {
 		return fmt.Errorf("open %s in a browser", address)
 	}
-	return d.env.OpenBrowser(ctx, address)
+	return d.openBrowser(ctx, address)
 }
 
 // startPatience is how long a daemon that is being started may take to answer;

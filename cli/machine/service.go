@@ -1,22 +1,24 @@
-package cli
+// Package machine has the commands that concern the program on this machine: the daemon
+// in the foreground and as a service, the tray, and newer releases. What the daemon does
+// is asked of it by others.
+package machine
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/cli/stdio"
 	releases "adit/internal/update"
 	"adit/service"
 )
 
-func serviceCommand(env *Env) *cobra.Command {
+func ServiceCommand(std *stdio.Streams) *cobra.Command {
 	verb := func(use, short string, told func(before string) string, do func(ctx context.Context) (before string, err error)) *cobra.Command {
 		return &cobra.Command{
 			Use: use, Short: short, Example: "  adit service " + use, Args: command.Args(0, 0, ""),
@@ -25,7 +27,7 @@ func serviceCommand(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return env.serviceDone(cmd.Context(), told(before))
+				return serviceDone(cmd.Context(), std, told(before))
 			},
 		}
 	}
@@ -60,7 +62,7 @@ installed is uninstalled.`,
 		verb("start", "Start the service", startedText, service.Start),
 		verb("stop", "Stop the service", stoppedText, service.Stop),
 		verb("restart", "Stop and start the service", func(string) string { return "The service runs." }, service.Restart),
-		serviceStatusCommand(env),
+		serviceStatusCommand(std),
 		mend, aside, sweep,
 	)
 }
@@ -127,18 +129,18 @@ func stoppedText(before string) string {
 }
 
 // serviceDone says what was done; with --json, how things are now.
-func (e *Env) serviceDone(ctx context.Context, done string) error {
-	if !e.std.JSON {
-		return e.std.PrintText(done + "\n")
+func serviceDone(ctx context.Context, std *stdio.Streams, done string) error {
+	if !std.JSON {
+		return std.PrintText(done + "\n")
 	}
 	status, err := service.Query(ctx)
 	if err != nil {
 		return err
 	}
-	return e.std.Print(status, func(io.Writer) {})
+	return std.Print(status, func(io.Writer) {})
 }
 
-func serviceStatusCommand(env *Env) *cobra.Command {
+func serviceStatusCommand(std *stdio.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show whether the service is installed, runs and is well", Args: command.Args(0, 0, ""),
 		Long: `Show whether the service is installed, runs and is well. Anybody may ask.
@@ -150,7 +152,7 @@ The exit code is 0 if it runs and answers.`,
 			if err != nil {
 				return err
 			}
-			err = env.std.PrintPage(status, func(w io.Writer) {
+			err = std.PrintPage(status, func(w io.Writer) {
 				fmt.Fprintf(w, "service\t%s (%s)\n", status.State, status.Manager)
 				if status.File != "" {
 					owner := ""
@@ -180,16 +182,4 @@ The exit code is 0 if it runs and answers.`,
 			return err
 		},
 	}
-}
-
-// executable is the program's file, without links that may be moved away.
-func executable() (string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find the program's own file: %w", err)
-	}
-	if resolved, err := filepath.EvalSymlinks(exe); err == nil {
-		return resolved, nil
-	}
-	return exe, nil // some of Windows' file systems cannot say
 }

@@ -1,4 +1,6 @@
-package cli
+// Package dev runs all of adit on this machine's loopback for a first look: a relay, the
+// daemon and two tunnels, in a temporary folder and until it is ended.
+package dev
 
 import (
 	"context"
@@ -18,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"adit/cli/command"
+	"adit/cli/stdio"
 	"adit/internal/buildinfo"
 	"adit/localapi/client"
 	"adit/service"
@@ -25,36 +28,36 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// devOptions are the parameters of adit dev. An empty address takes the
+// options are the parameters of adit dev. An empty address takes the
 // favoured one, or any free one if that is taken.
-type devOptions struct {
+type options struct {
 	port                                                               int // 0: the sample page
 	httpListen, tunnelListen, edgeHTTPListen, edgeHTTPSListen, console string
 	verbose                                                            bool
 }
 
-// devReport is what adit dev --json prints once all of it answers.
-type devReport struct {
-	WebUI      string        `json:"web_ui"`
-	Console    string        `json:"console"`
-	Relay      string        `json:"relay"`
-	AuthToken  string        `json:"auth_token"`
-	AdminToken string        `json:"admin_token"`
-	PublicURLs devPublicURLs `json:"public_urls"`
-	CAFile     string        `json:"ca_file"`
-	DataDir    string        `json:"data_dir"`
+// addresses is what adit dev --json prints once all of it answers.
+type addresses struct {
+	WebUI      string     `json:"web_ui"`
+	Console    string     `json:"console"`
+	Relay      string     `json:"relay"`
+	AuthToken  string     `json:"auth_token"`
+	AdminToken string     `json:"admin_token"`
+	PublicURLs publicURLs `json:"public_urls"`
+	CAFile     string     `json:"ca_file"`
+	DataDir    string     `json:"data_dir"`
 }
 
-type devPublicURLs struct {
+type publicURLs struct {
 	HTTP  string `json:"http"`
 	HTTPS string `json:"https"`
 }
 
-// devPatience is how long the whole may take to answer.
-const devPatience = 60 * time.Second
+// patience is how long the whole may take to answer.
+const patience = 60 * time.Second
 
-func devCommand(env *Env) *cobra.Command {
-	var opts devOptions
+func Command(std *stdio.Streams) *cobra.Command {
+	var opts options
 	cmd := &cobra.Command{
 		Use:   "dev [PORT]",
 		Short: "Run all of adit on loopback for a first look",
@@ -74,7 +77,7 @@ on Ctrl-C.`,
 				}
 				opts.port = port
 			}
-			return env.dev(cmd.Context(), opts)
+			return run(cmd.Context(), std, opts)
 		},
 	}
 	flags := cmd.Flags()
@@ -115,7 +118,7 @@ func favour(addr, favoured string, port int) (string, error) {
 	return "127.0.0.1:0", nil
 }
 
-func (e *Env) dev(ctx context.Context, opts devOptions) error {
+func run(ctx context.Context, std *stdio.Streams, opts options) error {
 	for _, a := range []struct {
 		addr     *string
 		favoured string
@@ -140,21 +143,21 @@ func (e *Env) dev(ctx context.Context, opts devOptions) error {
 
 	log := slog.New(slog.DiscardHandler)
 	if opts.verbose {
-		log = slog.New(slog.NewTextHandler(e.std.Err, nil))
+		log = slog.New(slog.NewTextHandler(std.Err, nil))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	err = e.devRun(ctx, group, opts, dir, log)
+	err = start(ctx, std, group, opts, dir, log)
 	if err != nil {
 		stop()
 	}
 	return errors.Join(err, group.Wait())
 }
 
-// devRun starts relay, daemon and sample page in group, and says where they
+// start starts relay, daemon and sample page in group, and says where they
 // are once they answer.
-func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions, dir string, log *slog.Logger) error {
+func start(ctx context.Context, std *stdio.Streams, group *errgroup.Group, opts options, dir string, log *slog.Logger) error {
 	cfg := config.Defaults()
 	cfg.Domain, cfg.PublicHost, cfg.DataDir = "localhost", "127.0.0.1", filepath.Join(dir, "relay")
 	cfg.TunnelListen, cfg.ConsoleListen = opts.tunnelListen, opts.console
@@ -188,33 +191,33 @@ func (e *Env) devRun(ctx context.Context, group *errgroup.Group, opts devOptions
 	}
 	group.Go(func() error { return daemon.Run(ctx) })
 
-	ready, cancel := context.WithTimeout(ctx, devPatience)
+	ready, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	report := devReport{
+	report := addresses{
 		Console: "http://" + server.Addrs().Console, Relay: server.Addrs().Tunnel,
 		AuthToken: token.Reveal(), AdminToken: server.AdminToken(), CAFile: server.CAFile(), DataDir: dir,
 	}
-	if err := devPublish(ready, state, opts.port, &report); err != nil {
+	if err := publish(ready, state, opts.port, &report); err != nil {
 		if ctx.Err() != nil {
 			return nil // ended by Ctrl-C, or by an error that the group tells
 		}
 		return err
 	}
-	if err := devAnswers(ready, report); err != nil {
+	if err := awaitAnswers(ready, report); err != nil {
 		return err
 	}
-	if e.std.JSON {
-		return e.printLine(report)
+	if std.JSON {
+		return printLine(std, report)
 	}
-	report.print(e.std.Out, what)
+	report.print(std.Out, what)
 	if !listens(ctx, opts.port) {
-		return e.std.PrintText(fmt.Sprintf("\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port))
+		return std.PrintText(fmt.Sprintf("\nNothing listens on port %d yet: until it does, the public URLs say that the service is down.\n", opts.port))
 	}
 	return nil
 }
 
-// devPublish waits for the daemon's session and makes the two tunnels.
-func devPublish(ctx context.Context, state string, port int, report *devReport) error {
+// publish waits for the daemon's session and makes the two tunnels.
+func publish(ctx context.Context, state string, port int, report *addresses) error {
 	var daemon *client.Client
 	if err := poll(ctx, func() error {
 		found, info, err := client.Discover(ctx, state)
@@ -244,9 +247,9 @@ func devPublish(ctx context.Context, state string, port int, report *devReport) 
 	return nil
 }
 
-// devAnswers waits until both public URLs answer. What the origin says is its
+// awaitAnswers waits until both public URLs answer. What the origin says is its
 // own: any answer but the relay's "no such tunnel" will do.
-func devAnswers(ctx context.Context, report devReport) error {
+func awaitAnswers(ctx context.Context, report addresses) error {
 	roots := x509.NewCertPool()
 	pem, err := os.ReadFile(report.CAFile)
 	if err != nil {

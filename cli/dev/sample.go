@@ -1,4 +1,4 @@
-package cli
+package dev
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"adit/cli/stdio"
 )
 
 //go:embed sample.html
@@ -67,8 +69,8 @@ func loopbackVisitor(roots *x509.CertPool) *http.Client {
 }
 
 // printLine writes v as one line of JSON.
-func (e *Env) printLine(v any) error {
-	out := json.NewEncoder(e.std.Out)
+func printLine(std *stdio.Streams, v any) error {
+	out := json.NewEncoder(std.Out)
 	out.SetEscapeHTML(false)
 	return out.Encode(v)
 }
@@ -86,7 +88,7 @@ func listens(ctx context.Context, port int) bool {
 }
 
 // print tells a person where everything is; what is what the tunnels publish.
-func (r devReport) print(w io.Writer, what string) {
+func (r addresses) print(w io.Writer, what string) {
 	fmt.Fprintf(w, `All of adit runs on this machine now. Ctrl-C ends it and leaves nothing behind.
 
   %s
