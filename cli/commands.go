@@ -8,6 +8,7 @@ import (
 	"adit/cli/machine"
 	"adit/cli/man"
 	"adit/cli/publish"
+	"adit/cli/relay"
 	"adit/cli/requests"
 	"adit/cli/tunnel"
 	"adit/cli/visit"
@@ -62,7 +63,7 @@ func (e *Env) parts() []part {
 			man.Command(),
 		}},
 		{"relay", "For those who run a relay:", []*cobra.Command{
-			relayCommand(e),
+			relay.Command(std, e.Getenv),
 		}},
 	}
 }

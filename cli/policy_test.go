@@ -165,7 +165,7 @@ func TestRelayChangesAreNotOverwrittenUnseen(t *testing.T) {
 	operate := func(at, in string, args ...string) (int, string, string) {
 		env, out, errs := testEnv(in)
 		env.Getenv = func(name string) string {
-			return map[string]string{envAdminURL: at, envAdminToken: r.AdminToken()}[name]
+			return map[string]string{"ADIT_RELAY_ADMIN_URL": at, "ADIT_RELAY_ADMIN_TOKEN": r.AdminToken()}[name]
 		}
 		code := Run(t.Context(), env, append([]string{"relay"}, args...))
 		return code, out.String(), errs.String()

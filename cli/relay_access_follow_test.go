@@ -39,7 +39,7 @@ func followed(t *testing.T, live, stored, until string, flags ...string) (code i
 	o := &lockedBuffer{}
 	env.Out = o
 	env.Getenv = func(name string) string {
-		return map[string]string{envAdminURL: server.URL, envAdminToken: "x"}[name]
+		return map[string]string{"ADIT_RELAY_ADMIN_URL": server.URL, "ADIT_RELAY_ADMIN_TOKEN": "x"}[name]
 	}
 	done := make(chan int, 1)
 	go func() { done <- Run(ctx, env, append([]string{"relay", "access", "--follow"}, flags...)) }()

@@ -10,8 +10,8 @@ import (
 // TestRelayCommandsTellAnAgentFromARelay point the relay's commands at a daemon.
 func TestRelayCommandsTellAnAgentFromARelay(t *testing.T) {
 	daemon := newFakeDaemon(t)
-	t.Setenv(envAdminURL, daemon.URL)
-	t.Setenv(envAdminToken, "secret")
+	t.Setenv("ADIT_RELAY_ADMIN_URL", daemon.URL)
+	t.Setenv("ADIT_RELAY_ADMIN_TOKEN", "secret")
 	for _, args := range [][]string{{"relay", "status"}, {"relay", "client", "list"}, {"relay", "client", "add", "laptop"}} {
 		code, _, errs := run(t, "", args...)
 		if want := "is the local API of an agent, not a relay's console"; code != command.ExitFailed || !strings.Contains(errs, want) {

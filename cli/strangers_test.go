@@ -34,7 +34,7 @@ func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 	for _, args := range [][]string{{"relay", "access"}, {"relay", "audit", "list"}, {"relay", "client", "show", "shop"}, {"relay", "sink", "list"}} {
 		env, out, errs := testEnv("")
 		env.Getenv = func(name string) string {
-			return map[string]string{envAdminURL: server.URL, envAdminToken: "x"}[name]
+			return map[string]string{"ADIT_RELAY_ADMIN_URL": server.URL, "ADIT_RELAY_ADMIN_TOKEN": "x"}[name]
 		}
 		Run(t.Context(), env, args)
 		said := out.String() + errs.String()

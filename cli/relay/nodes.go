@@ -1,16 +1,17 @@
-package cli
+package relay
 
 import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/tunnel/relay/console"
 )
 
-func relayNodesCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
-	return a.flag(listing[console.Node]{
+func nodesCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
+	return a.Flags(listing[console.Node]{
 		use: "nodes", short: "Show the nodes of a running relay", example: "  adit relay nodes",
 		long: `Show the nodes of a running relay, as the one that answers sees them: what each
 has to do, whether it ends, and whether it can be reached.`,

@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
+func explainCommand(a *running) *cobra.Command {
 	var asked console.Question
 	var passwordFile, certificateFile string
 	cmd := &cobra.Command{
@@ -25,7 +25,7 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 			in := asked
 			in.Address = args[1]
 			if passwordFile != "" {
-				password, err := env.std.Secret(passwordFile)
+				password, err := a.std.Secret(passwordFile)
 				if err != nil {
 					return err
 				}
@@ -39,10 +39,10 @@ func relayExplainCommand(env *Env, a *relayAdmin) *cobra.Command {
 				in.Certificate = text
 			}
 			var e console.Explanation
-			if err := a.call(cmd.Context(), http.MethodPost, policyPath(args[0])+"/explain", in, &e); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodPost, policyPath(args[0])+"/explain", in, &e); err != nil {
 				return err
 			}
-			return env.std.PrintPage(e, func(w io.Writer) { explanation(w, e) })
+			return a.std.PrintPage(e, func(w io.Writer) { explanation(w, e) })
 		},
 	}
 	f := cmd.Flags()

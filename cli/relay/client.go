@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ import (
 // maxOverlap is the longest that a relay lets an old token work on.
 const maxOverlap = 90 * 24 * time.Hour
 
-func relayClientCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
+func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
 	var overlap time.Duration
 	var scope scopeFlags
 	add := &cobra.Command{
@@ -38,10 +38,10 @@ func relayClientCommand(env *Env) *cobra.Command {
 				return err
 			}
 			var t console.NewToken
-			if err := a.call(cmd.Context(), http.MethodPost, "/api/v1/clients", in, &t); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodPost, "/api/v1/clients", in, &t); err != nil {
 				return err
 			}
-			return printToken(env, t, "Keep it: it is not shown again. On the client's machine: adit login TOKEN")
+			return printToken(std, t, "Keep it: it is not shown again. On the client's machine: adit login TOKEN")
 		},
 	}
 	scope.add(add)
@@ -56,21 +56,21 @@ func relayClientCommand(env *Env) *cobra.Command {
 			}
 			var t console.NewToken
 			in := map[string]int64{"overlap_seconds": int64(overlap.Seconds())}
-			if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/rotate", in, &t); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/rotate", in, &t); err != nil {
 				return err
 			}
 			if overlap < time.Second {
-				return printToken(env, t, fmt.Sprintf("The old token of %s works no more.", t.Name))
+				return printToken(std, t, fmt.Sprintf("The old token of %s works no more.", t.Name))
 			}
-			return printToken(env, t, fmt.Sprintf("The old token of %s works for %s more.", t.Name, span.Text(overlap)))
+			return printToken(std, t, fmt.Sprintf("The old token of %s works for %s more.", t.Name, span.Text(overlap)))
 		},
 	}
 	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")
 	rotate.Flags().Lookup("overlap").DefValue = "24h" // as it is typed
-	return a.flag(command.Group("client", "Clients of a running relay", "",
+	return a.Flags(command.Group("client", "Clients of a running relay", "",
 		add,
-		relayClientSetCommand(env, a),
-		relayClientShowCommand(env, a),
+		clientSetCommand(a),
+		clientShowCommand(a),
 		listing[console.Client]{
 			use: "list", short: "List the clients",
 			example: "  adit relay client list --json | jq -r '.items[].name'",
@@ -84,13 +84,13 @@ func relayClientCommand(env *Env) *cobra.Command {
 			Example: "  adit relay client revoke shop",
 			Args:    command.Args(1, 1, "the client's name"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if err := a.call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/revoke", nil, nil); err != nil {
+				if err := a.Call(cmd.Context(), http.MethodPost, clientPath(args[0])+"/revoke", nil, nil); err != nil {
 					return err
 				}
-				if env.std.JSON {
-					return env.std.Print(map[string]any{"name": args[0], "revoked": true}, nil)
+				if std.JSON {
+					return std.Print(map[string]any{"name": args[0], "revoked": true}, nil)
 				}
-				env.std.Say("%s is revoked.", args[0])
+				std.Say("%s is revoked.", args[0])
 				return nil
 			},
 		},
@@ -101,12 +101,12 @@ func relayClientCommand(env *Env) *cobra.Command {
 func clientPath(name string) string { return "/api/v1/clients/" + url.PathEscape(name) }
 
 // printToken shows a token: alone on standard output, so that it can be piped.
-func printToken(env *Env, t console.NewToken, note string) error {
-	if err := env.std.Print(t, func(w io.Writer) { fmt.Fprintln(w, t.AuthToken) }); err != nil {
+func printToken(std *stdio.Streams, t console.NewToken, note string) error {
+	if err := std.Print(t, func(w io.Writer) { fmt.Fprintln(w, t.AuthToken) }); err != nil {
 		return err
 	}
-	if !env.std.JSON {
-		fmt.Fprintln(env.std.Err, note)
+	if !std.JSON {
+		fmt.Fprintln(std.Err, note)
 	}
 	return nil
 }
@@ -117,46 +117,4 @@ func clientRow(c console.Client) []any {
 		seen = localtime.Minute(c.Seen.At)
 	}
 	return []any{c.Name, c.State, c.Sessions, c.Claims, len(c.Tokens), c.Usage.State, seen, localtime.Minute(c.CreatedAt)}
-}
-
-func relayStatusCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
-	return a.flag(&cobra.Command{
-		Use:   "status",
-		Short: "Show a running relay, its agents and endpoints",
-		Example: `  adit relay status
-  ADIT_RELAY_ADMIN_URL=https://console.example.com ADIT_RELAY_ADMIN_TOKEN=… adit relay status`,
-		Args: command.Args(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all struct {
-				console.Status
-				Sessions  []console.Session  `json:"sessions"`
-				Endpoints []console.Endpoint `json:"endpoints"`
-			}
-			var sessions stdio.List[console.Session]
-			var endpoints stdio.List[console.Endpoint]
-			for path, out := range map[string]any{"status": &all.Status, "sessions": &sessions, "endpoints": &endpoints} {
-				if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/"+path, nil, out); err != nil {
-					return err
-				}
-			}
-			all.Sessions, all.Endpoints = sessions.Items, endpoints.Items
-			return env.std.PrintPage(all, func(w io.Writer) {
-				s := all.Status
-				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, localtime.Minute(s.StartedAt))
-				fmt.Fprintf(w, "clients\t%d\nagents\t%d\n", s.Clients, s.Sessions)
-				for _, x := range all.Sessions {
-					tunnels := "tunnels"
-					if x.Tunnels == 1 {
-						tunnels = "tunnel"
-					}
-					fmt.Fprintf(w, "  %s\t%s, %s, %d %s\n", x.Client, x.Address, x.Transport, x.Tunnels, tunnels)
-				}
-				fmt.Fprintf(w, "endpoints\t%d\n", s.Endpoints)
-				for _, x := range all.Endpoints {
-					fmt.Fprintf(w, "  %s\t%d visitors now, %d in all\n", x.PublicURL, x.Connections.Open, x.Connections.Total)
-				}
-			})
-		},
-	})
 }

@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/localtime"
+	"adit/cli/relay/admin"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/visible"
 	"adit/tunnel/relay/console"
@@ -26,9 +28,9 @@ type shownSink struct {
 
 func sinkPath(name string) string { return "/api/v1/sinks/" + url.PathEscape(name) }
 
-func relaySinkCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
-	return a.flag(command.Group("sink", "Where access events and the audit log are sent on", "",
+func sinkCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
+	return a.Flags(command.Group("sink", "Where access events and the audit log are sent on", "",
 		sinkSetCommand(a),
 		sinkShowCommand(a),
 		listing[console.Sink]{
@@ -57,7 +59,7 @@ type sinkFlags struct {
 	ifMatch            string
 }
 
-func sinkSetCommand(a *relayAdmin) *cobra.Command {
+func sinkSetCommand(a *running) *cobra.Command {
 	var f sinkFlags
 	set := &cobra.Command{
 		Use:   "set NAME URL",
@@ -72,7 +74,7 @@ and the exit code is 1. Without it, what is there is replaced.`,
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
 		Args: command.Args(2, 2, "a name and a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.read(a.env, args[1])
+			c, err := f.read(a.std, args[1])
 			if err != nil {
 				return err
 			}
@@ -80,15 +82,15 @@ and the exit code is 1. Without it, what is there is replaced.`,
 				c.Facility = &f.facility
 			}
 			var s shownSink
-			s.ETag, err = a.replace(cmd.Context(), command.QuotedTag(f.ifMatch), http.MethodPut, sinkPath(args[0]), c, &s.Sink)
-			var changed *changedError
+			s.ETag, err = a.Replace(cmd.Context(), command.QuotedTag(f.ifMatch), http.MethodPut, sinkPath(args[0]), c, &s.Sink)
+			var changed *admin.ChangedError
 			if errors.As(err, &changed) {
 				return fmt.Errorf("%w with `adit relay sink show %s`", err, args[0])
 			}
 			if err != nil {
 				return err
 			}
-			return a.env.std.Print(s, func(w io.Writer) {
+			return a.std.Print(s, func(w io.Writer) {
 				fmt.Fprintf(w, "%s is set. Try it with: adit relay sink test %s\n", s.Name, s.Name)
 			})
 		},
@@ -104,7 +106,7 @@ and the exit code is 1. Without it, what is there is replaced.`,
 }
 
 // read returns the sink at where, with what the flags name files for.
-func (f *sinkFlags) read(env *Env, where string) (sink.Config, error) {
+func (f *sinkFlags) read(std *stdio.Streams, where string) (sink.Config, error) {
 	c, on := f.config, !f.disabled
 	c.Enabled = &on
 	switch scheme, _, _ := strings.Cut(where, "://"); scheme {
@@ -122,7 +124,7 @@ func (f *sinkFlags) read(env *Env, where string) (sink.Config, error) {
 		if file.name == "" {
 			continue
 		}
-		text, err := env.std.Secret(file.name)
+		text, err := std.Secret(file.name)
 		if err != nil {
 			return c, err
 		}
@@ -131,7 +133,7 @@ func (f *sinkFlags) read(env *Env, where string) (sink.Config, error) {
 	return c, nil
 }
 
-func sinkShowCommand(a *relayAdmin) *cobra.Command {
+func sinkShowCommand(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show a sink, with the etag for set --if_match",
@@ -140,10 +142,10 @@ func sinkShowCommand(a *relayAdmin) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var s shownSink
 			var err error
-			if s.ETag, err = a.replace(cmd.Context(), "", http.MethodGet, sinkPath(args[0]), nil, &s.Sink); err != nil {
+			if s.ETag, err = a.Replace(cmd.Context(), "", http.MethodGet, sinkPath(args[0]), nil, &s.Sink); err != nil {
 				return err
 			}
-			return a.env.std.PrintPage(s, func(w io.Writer) {
+			return a.std.PrintPage(s, func(w io.Writer) {
 				fmt.Fprintf(w, "Name\t%s\nWhere\t%s\nEvents\t%s\nOnly refused\t%s\nEnabled\t%s\nChanged\t%s\nETag\t%s\n",
 					s.Name, visible.Text(s.URL+s.Address), strings.Join(s.Events, ", "), yesNo(s.RefusedOnly), yesNo(s.Enabled), localtime.Minute(s.ChangedAt), s.ETag)
 			})
@@ -151,7 +153,7 @@ func sinkShowCommand(a *relayAdmin) *cobra.Command {
 	}
 }
 
-func sinkTestCommand(a *relayAdmin) *cobra.Command {
+func sinkTestCommand(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:     "test NAME",
 		Short:   "Send one event to a sink now",
@@ -159,13 +161,13 @@ func sinkTestCommand(a *relayAdmin) *cobra.Command {
 		Args:    command.Args(1, 1, "the sink's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var t console.SinkTest
-			if err := a.call(cmd.Context(), http.MethodPost, sinkPath(args[0])+"/test", nil, &t); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodPost, sinkPath(args[0])+"/test", nil, &t); err != nil {
 				return err
 			}
 			if !t.OK {
 				return errors.New("the sink did not take the event: " + t.Error)
 			}
-			return a.env.std.Print(t, func(w io.Writer) { fmt.Fprintln(w, "The sink took the event.") })
+			return a.std.Print(t, func(w io.Writer) { fmt.Fprintln(w, "The sink took the event.") })
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"encoding/json"
@@ -11,13 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/cli/relay/admin"
+	"adit/cli/stdio"
 	"adit/internal/atomicfile"
 	"adit/tunnel/relay/backup"
 )
 
-func relayBackupCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
-	return a.flag(&cobra.Command{
+func backupCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
+	return a.Flags(&cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write all that a running relay must not lose to a file",
 		Long: `Write a running relay's clients, claims, policies, authorities and admin token
@@ -28,22 +30,22 @@ your relay. Access events are not in it.`,
 		Args:    command.Args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var document json.RawMessage
-			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/backup", nil, &document); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodGet, "/api/v1/backup", nil, &document); err != nil {
 				return err
 			}
 			document = append(document, '\n')
 			if args[0] == "-" {
-				_, err := env.std.Out.Write(document)
+				_, err := std.Out.Write(document)
 				return err
 			}
 			file, err := writeBackup(args[0], document)
 			if err != nil || !file {
 				return err
 			}
-			if env.std.JSON {
-				return env.std.Print(map[string]any{"file": args[0], "bytes": len(document)}, nil)
+			if std.JSON {
+				return std.Print(map[string]any{"file": args[0], "bytes": len(document)}, nil)
 			}
-			env.std.Say("The backup is in %s. It holds private keys.", args[0])
+			std.Say("The backup is in %s. It holds private keys.", args[0])
 			return nil
 		},
 	})
@@ -74,7 +76,7 @@ func writeBackup(path string, text []byte) (file bool, err error) {
 	return true, nil
 }
 
-func relayRestoreCommand(env *Env) *cobra.Command {
+func restoreCommand(std *stdio.Streams) *cobra.Command {
 	var file, dir string
 	cmd := &cobra.Command{
 		Use:     "restore FILE",
@@ -82,7 +84,7 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 		Example: "  adit relay restore relay.backup --data_dir /var/lib/adit-relay",
 		Args:    command.Args(1, 1, "the backup's file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := loadRelayConfig(file)
+			cfg, _, err := loadConfig(file)
 			if err != nil {
 				return err
 			}
@@ -92,7 +94,7 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 			if cfg.DataDir == "" {
 				return errors.New("name the data folder with --data_dir")
 			}
-			if info, err := os.Stat(args[0]); err == nil && info.Size() > maxAdminReply {
+			if info, err := os.Stat(args[0]); err == nil && info.Size() > admin.MaxReply {
 				return fmt.Errorf("%s is too large for a backup", args[0])
 			}
 			data, err := os.ReadFile(args[0])
@@ -103,11 +105,11 @@ func relayRestoreCommand(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if env.std.JSON {
-				return env.std.Print(restored, nil)
+			if std.JSON {
+				return std.Print(restored, nil)
 			}
-			env.std.Say("Restored %d clients, %d names and ports, and %d policies into %s.", restored.Clients, restored.Claims, restored.Policies, restored.DataDir)
-			env.std.Say("Now start the relay as before, on this folder: adit relay start --domain DOMAIN%s", dataDirHint(restored.DataDir))
+			std.Say("Restored %d clients, %d names and ports, and %d policies into %s.", restored.Clients, restored.Claims, restored.Policies, restored.DataDir)
+			std.Say("Now start the relay as before, on this folder: adit relay start --domain DOMAIN%s", dataDirHint(restored.DataDir))
 			return nil
 		},
 	}

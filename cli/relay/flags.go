@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"errors"
@@ -10,15 +10,15 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// relayFlag is a flag and the value of the configuration that it overrides.
-type relayFlag[T any] struct {
+// override is a flag and the value of the configuration that it overrides.
+type override[T any] struct {
 	name string
 	of   func(*config.Config) *T
 	help string
 }
 
 var (
-	relayTexts = []relayFlag[string]{
+	texts = []override[string]{
 		{"domain", func(c *config.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
 		{"data_dir", func(c *config.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
 		{"tunnel_listen", func(c *config.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
@@ -33,38 +33,38 @@ var (
 		{"tls_key", func(c *config.Config) *string { return &c.TLSKey }, "its key"},
 		{"geo_database", func(c *config.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
 	}
-	relayPorts = []relayFlag[int]{
+	ports = []override[int]{
 		{"public_http_port", func(c *config.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
 		{"public_https_port", func(c *config.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
 		{"public_tunnel_port", func(c *config.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
 	}
-	relaySwitches = []relayFlag[bool]{
+	switches = []override[bool]{
 		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
 		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
 	}
-	relayLists = []relayFlag[[]string]{
+	lists = []override[[]string]{
 		{"trusted_proxies", func(c *config.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front"},
 		{"nats_urls", func(c *config.Config) *[]string { return &c.NATS.URLs }, "an external NATS cluster (default embedded)"},
 	}
 )
 
-// relayFlags are those of adit relay start that override its configuration.
-type relayFlags struct {
+// flags are those of adit relay start that override its configuration.
+type flags struct {
 	set    *pflag.FlagSet
 	values config.Config // the defaults, and what was given
 	copies []func(*config.Config)
 }
 
-func newRelayFlags(set *pflag.FlagSet) *relayFlags {
-	f := &relayFlags{set: set, values: config.Defaults()}
-	addRelayFlags(f, set.StringVar, relayTexts)
-	addRelayFlags(f, set.IntVar, relayPorts)
-	addRelayFlags(f, set.BoolVar, relaySwitches)
-	addRelayFlags(f, set.StringSliceVar, relayLists)
+func newFlags(set *pflag.FlagSet) *flags {
+	f := &flags{set: set, values: config.Defaults()}
+	addFlags(f, set.StringVar, texts)
+	addFlags(f, set.IntVar, ports)
+	addFlags(f, set.BoolVar, switches)
+	addFlags(f, set.StringSliceVar, lists)
 	return f
 }
 
-func addRelayFlags[T any](f *relayFlags, define func(at *T, name string, value T, help string), flags []relayFlag[T]) {
+func addFlags[T any](f *flags, define func(at *T, name string, value T, help string), flags []override[T]) {
 	for _, flag := range flags {
 		at := flag.of(&f.values)
 		define(at, flag.name, *at, flag.help)
@@ -77,7 +77,7 @@ func addRelayFlags[T any](f *relayFlags, define func(at *T, name string, value T
 }
 
 // over puts what was given over cfg.
-func (f *relayFlags) over(cfg *config.Config) {
+func (f *flags) over(cfg *config.Config) {
 	for _, put := range f.copies {
 		put(cfg)
 	}
@@ -85,7 +85,7 @@ func (f *relayFlags) over(cfg *config.Config) {
 
 // located says of a mistake in the configuration that it is in the file from,
 // unless a flag made it or there is no file.
-func (f *relayFlags) located(err error, from string) error {
+func (f *flags) located(err error, from string) error {
 	var fault *config.KeyError
 	if !errors.As(err, &fault) || from == "" {
 		return err

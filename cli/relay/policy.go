@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"context"
@@ -12,17 +12,18 @@ import (
 	"adit/cli/command"
 	"adit/cli/localtime"
 	"adit/cli/policy"
+	"adit/cli/stdio"
 	"adit/tunnel/relay/console"
 )
 
-func relayPolicyCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
-	return a.flag(command.Group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
+func policyCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
+	return a.Flags(command.Group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
 domain, '*.' and either for a tunnel of all names below it, tcp.PORT or
 udp.PORT, or a private tunnel as CLIENT/NAME.
 
 `+policy.Fields,
-		relayPolicySetCommand(env, a),
+		policySetCommand(a),
 		&cobra.Command{
 			Use:     "show TARGET",
 			Short:   "Show a target's policy",
@@ -33,7 +34,7 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 				if err != nil {
 					return err
 				}
-				return env.std.Print(p, func(w io.Writer) { policy.Write(w, p.Policy) })
+				return std.Print(p, func(w io.Writer) { policy.Write(w, p.Policy) })
 			},
 		},
 		listing[console.Policy]{
@@ -46,11 +47,11 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 			use: "delete TARGET", short: "Delete a target's policy: everybody is let in", example: "  adit relay policy delete shop",
 			argument: "the target", key: "target", path: policyPath, said: "The policy of %s is deleted.",
 		}.command(a),
-		relayExplainCommand(env, a),
+		explainCommand(a),
 	))
 }
 
-func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
+func policySetCommand(a *running) *cobra.Command {
 	var wanted policy.Input
 	cmd := &cobra.Command{
 		Use:   "set TARGET [FILE]",
@@ -60,14 +61,14 @@ func relayPolicySetCommand(env *Env, a *relayAdmin) *cobra.Command {
   adit relay policy set shop policy.json`,
 		Args: command.Args(1, 2, "TARGET [FILE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wanted.Read(env.std.In, args[1:]); err != nil {
+			if err := wanted.Read(a.std.In, args[1:]); err != nil {
 				return err
 			}
 			p, err := a.policy(cmd.Context(), wanted.ETag, http.MethodPut, args[0], wanted.Document)
 			if err != nil {
 				return err
 			}
-			return env.std.Print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
+			return a.std.Print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
 		},
 	}
 	wanted.Flags(cmd)
@@ -80,9 +81,9 @@ type taggedPolicy struct {
 	ETag string `json:"etag,omitempty"`
 }
 
-func (a *relayAdmin) policy(ctx context.Context, etag, method, target string, in any) (taggedPolicy, error) {
+func (a *running) policy(ctx context.Context, etag, method, target string, in any) (taggedPolicy, error) {
 	var p taggedPolicy
-	now, err := a.replace(ctx, etag, method, policyPath(target), in, &p.Policy)
+	now, err := a.Replace(ctx, etag, method, policyPath(target), in, &p.Policy)
 	p.ETag = now
 	return p, err
 }

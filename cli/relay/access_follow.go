@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"bufio"
@@ -28,17 +28,14 @@ const (
 // follow shows the last events that are found, and then what comes, until ctx ends.
 // Those there are it asks for once the relay has begun to tell of new ones, so that
 // none is lost between the two; one may come by both.
-func (a *relayAdmin) follow(ctx context.Context, q url.Values, before int) error {
-	resp, err := a.open(ctx, "", http.MethodGet, "/api/v1/access/live?"+q.Encode(), nil)
+func (a *running) follow(ctx context.Context, q url.Values, before int) error {
+	body, err := a.Open(ctx, "/api/v1/access/live?"+q.Encode())
 	if err != nil {
 		return ended(ctx, err)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return readReply(resp, nil)
-	}
+	defer body.Close()
 	var shown map[wire.Access]bool
-	lines := bufio.NewScanner(resp.Body)
+	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 4096), maxLiveLine)
 	kind := ""
 	for lines.Scan() {
@@ -65,7 +62,7 @@ func (a *relayAdmin) follow(ctx context.Context, q url.Values, before int) error
 		case name == "data" && kind == "missed":
 			var missed struct{ Count int }
 			if json.Unmarshal([]byte(value), &missed) == nil {
-				fmt.Fprintf(a.env.std.Err, "%d events came too fast to be told of; `adit relay access` finds them\n", missed.Count)
+				fmt.Fprintf(a.std.Err, "%d events came too fast to be told of; `adit relay access` finds them\n", missed.Count)
 			}
 		}
 	}
@@ -84,7 +81,7 @@ func ended(ctx context.Context, err error) error {
 }
 
 // last shows the events before, and returns them.
-func (a *relayAdmin) last(ctx context.Context, q url.Values, n int) (map[wire.Access]bool, error) {
+func (a *running) last(ctx context.Context, q url.Values, n int) (map[wire.Access]bool, error) {
 	shown := map[wire.Access]bool{}
 	if n == 0 {
 		return shown, nil
@@ -110,9 +107,9 @@ func alike(e wire.Access) wire.Access {
 }
 
 // tell shows an event on a line.
-func (a *relayAdmin) tell(e wire.Access) error {
-	if a.env.std.JSON {
-		return json.NewEncoder(a.env.std.Out).Encode(e)
+func (a *running) tell(e wire.Access) error {
+	if a.std.JSON {
+		return json.NewEncoder(a.std.Out).Encode(e)
 	}
 	who := e.Visitor
 	if e.User != "" {
@@ -123,7 +120,7 @@ func (a *relayAdmin) tell(e wire.Access) error {
 	if e.Refused != "" {
 		line += ", refused by " + e.Refused
 	}
-	_, err := fmt.Fprintln(a.env.std.Out, visible.Text(line))
+	_, err := fmt.Fprintln(a.std.Out, visible.Text(line))
 	return err
 }
 
@@ -136,13 +133,13 @@ func statusText(e wire.Access) string {
 }
 
 // accessList asks for the newest events, newest first.
-func (a *relayAdmin) accessList(ctx context.Context, filters url.Values, limit int) (console.AccessPage, error) {
+func (a *running) accessList(ctx context.Context, filters url.Values, limit int) (console.AccessPage, error) {
 	q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
 	maps.Copy(q, filters)
 	var list console.AccessPage
 	for {
 		var page console.AccessPage
-		if err := a.call(ctx, http.MethodGet, "/api/v1/access?"+q.Encode(), nil, &page); err != nil {
+		if err := a.Call(ctx, http.MethodGet, "/api/v1/access?"+q.Encode(), nil, &page); err != nil {
 			return list, err
 		}
 		list.Items = append(list.Items, page.Items...)

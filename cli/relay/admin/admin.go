@@ -1,4 +1,6 @@
-package cli
+// Package admin asks a running relay by its admin API: one that is found by its data
+// folder, or elsewhere by the environment. What is asked and shown is the commands' own.
+package admin
 
 import (
 	"bytes"
@@ -13,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,26 +30,36 @@ const (
 )
 
 const (
-	adminTime     = 30 * time.Second
-	maxAdminReply = 64 << 20
+	adminTime = 30 * time.Second
+	// MaxReply bounds what a relay answers, in bytes.
+	MaxReply = 64 << 20
 )
 
-// relayAdmin is the admin API of a running relay.
-type relayAdmin struct {
-	env     *Env
+// API is the admin API of a running relay.
+type API struct {
+	getenv  func(string) string
+	folders func(dataDir, config string) ([]string, error)
 	dataDir string // --data_dir
 	config  string // --config
 }
 
-func (a *relayAdmin) flag(cmd *cobra.Command) *cobra.Command {
+// New returns the API of the relay that flags name, if the environment names none.
+// Its data is in the first of the folders in which a relay runs: those that folders
+// tells for what --data_dir and --config say.
+func New(getenv func(string) string, folders func(dataDir, config string) ([]string, error)) *API {
+	return &API{getenv: getenv, folders: folders}
+}
+
+// Flags adds the flags to a command and those below it.
+func (a *API) Flags(cmd *cobra.Command) *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.dataDir, "data_dir", "", "data folder of the relay, if it is not the usual one")
 	cmd.PersistentFlags().StringVar(&a.config, "config", "", "configuration file of the relay, which names its data folder")
 	return cmd
 }
 
 // find returns the API's address and the admin token.
-func (a *relayAdmin) find() (base, token string, err error) {
-	base, token = a.env.Getenv(envAdminURL), a.env.Getenv(envAdminToken)
+func (a *API) find() (base, token string, err error) {
+	base, token = a.getenv(envAdminURL), a.getenv(envAdminToken)
 	if base != "" {
 		u, err := url.Parse(base)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -59,19 +70,10 @@ func (a *relayAdmin) find() (base, token string, err error) {
 		}
 		return strings.TrimSuffix(base, "/"), token, nil
 	}
-	dirs := relayDataDirs()
-	if a.dataDir != "" {
-		dirs = []string{a.dataDir}
-	} else if a.config != "" {
-		cfg, _, err := loadRelayConfig(a.config)
-		if err != nil {
-			return "", "", err
-		}
-		dirs = []string{cfg.DataDir}
-	} else if cfg, _, err := loadRelayConfig(""); err == nil && cfg.DataDir != "" {
-		dirs = append([]string{cfg.DataDir}, dirs...)
+	dirs, err := a.folders(a.dataDir, a.config)
+	if err != nil {
+		return "", "", err
 	}
-	dirs = unique(dirs)
 	for _, dir := range dirs {
 		info, err := datadir.ReadRuntime(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -103,26 +105,15 @@ func notForAll(dir string) error {
 	return fmt.Errorf("what the relay keeps in %s, its admin token too, may be read by its own user only; run this with sudo or as that user", dir)
 }
 
-// unique returns dirs in their order, each once.
-func unique(dirs []string) []string {
-	var out []string
-	for _, dir := range dirs {
-		if dir = filepath.Clean(dir); !slices.Contains(out, dir) {
-			out = append(out, dir)
-		}
-	}
-	return out
-}
-
-// call makes a request and reads what is in the answer's envelope into out.
-func (a *relayAdmin) call(ctx context.Context, method, path string, in, out any) error {
-	_, err := a.replace(ctx, "", method, path, in, out)
+// Call makes a request and reads what is in the answer's envelope into out.
+func (a *API) Call(ctx context.Context, method, path string, in, out any) error {
+	_, err := a.Replace(ctx, "", method, path, in, out)
 	return err
 }
 
-// replace is call for what may be replaced only while it has this ETag; empty is
+// Replace is Call for what may be replaced only while it has this ETag; empty is
 // any. It returns the one that it has now.
-func (a *relayAdmin) replace(ctx context.Context, etag, method, path string, in, out any) (string, error) {
+func (a *API) Replace(ctx context.Context, etag, method, path string, in, out any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTime)
 	defer cancel()
 	resp, err := a.open(ctx, etag, method, path, in)
@@ -134,7 +125,7 @@ func (a *relayAdmin) replace(ctx context.Context, etag, method, path string, in,
 }
 
 // open makes a request; the answer's body is the caller's to close.
-func (a *relayAdmin) open(ctx context.Context, etag, method, path string, in any) (*http.Response, error) {
+func (a *API) open(ctx context.Context, etag, method, path string, in any) (*http.Response, error) {
 	base, token, err := a.find()
 	if err != nil {
 		return nil, err
@@ -194,14 +185,14 @@ func isAgent(ctx context.Context, client *http.Client, base string) bool {
 	return err == nil && health.Status == "ok" && health.Version != "" && health.Service == ""
 }
 
-// changedError is a refusal to replace what has changed since it was read.
-type changedError struct{ message string }
+// ChangedError is a refusal to replace what has changed since it was read.
+type ChangedError struct{ message string }
 
-func (e *changedError) Error() string { return e.message }
+func (e *ChangedError) Error() string { return e.message }
 
 // readReply reads what is in an answer's envelope into out.
 func readReply(resp *http.Response, out any) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminReply))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxReply))
 	if err != nil {
 		return fmt.Errorf("read the relay's answer: %w", err)
 	}
@@ -220,7 +211,7 @@ func readReply(resp *http.Response, out any) error {
 	} else if e != nil && e.Code == "not_found" {
 		return errors.New(e.Message + whatThereIs(resp.Request.URL.Path))
 	} else if e != nil && e.Code == "precondition_failed" {
-		return &changedError{e.Message}
+		return &ChangedError{e.Message}
 	} else if e != nil {
 		return errors.New(scopeField.ReplaceAllString(e.Message, "--$1:"))
 	}

@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"net/http"
@@ -21,7 +21,7 @@ type listing[T any] struct {
 	none             string // said instead of an empty one
 }
 
-func (l listing[T]) command(a *relayAdmin) *cobra.Command {
+func (l listing[T]) command(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:     l.use,
 		Short:   l.short,
@@ -30,14 +30,14 @@ func (l listing[T]) command(a *relayAdmin) *cobra.Command {
 		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list stdio.List[T]
-			if err := a.call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodGet, l.path, nil, &list); err != nil {
 				return err
 			}
 			rows := table.New(l.heading, l.narrower...)
 			for _, item := range list.Items {
 				rows.Add(l.row(item)...)
 			}
-			return a.env.std.PrintTable(list, rows, l.none)
+			return a.std.PrintTable(list, rows, l.none)
 		},
 	}
 }
@@ -51,21 +51,28 @@ type removal struct {
 	said          string // with the name for %s
 }
 
-func (r removal) command(a *relayAdmin) *cobra.Command {
+func (r removal) command(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:     r.use,
 		Short:   r.short,
 		Example: r.example,
 		Args:    command.Args(1, 1, r.argument),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.call(cmd.Context(), http.MethodDelete, r.path(args[0]), nil, nil); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodDelete, r.path(args[0]), nil, nil); err != nil {
 				return err
 			}
-			if a.env.std.JSON {
-				return a.env.std.Print(map[string]any{r.key: args[0], "deleted": true}, nil)
+			if a.std.JSON {
+				return a.std.Print(map[string]any{r.key: args[0], "deleted": true}, nil)
 			}
-			a.env.std.Say(r.said, args[0])
+			a.std.Say(r.said, args[0])
 			return nil
 		},
 	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }

@@ -1,4 +1,4 @@
-package cli
+package relay
 
 import (
 	"bufio"
@@ -16,17 +16,18 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/console"
 )
 
-func relayAuditCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
-	return a.flag(command.Group("audit", "Who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
+func auditCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
+	return a.Flags(command.Group("audit", "Who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
 }
 
-func auditListCommand(a *relayAdmin) *cobra.Command {
+func auditListCommand(a *running) *cobra.Command {
 	var limit int
 	var action, actor, target string
 	list := &cobra.Command{
@@ -42,7 +43,7 @@ func auditListCommand(a *relayAdmin) *cobra.Command {
 				}
 			}
 			var page console.AuditPage
-			if err := a.call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
 				return err
 			}
 			rows := table.New("ENTRY|TIME|WHO|FROM|ACTION|TARGET", table.Shorten("TIME", localtime.WithoutYear), table.Squeeze("WHO", 16), table.Drop("FROM"))
@@ -53,7 +54,7 @@ func auditListCommand(a *relayAdmin) *cobra.Command {
 				}
 				rows.Add(e.Seq, localtime.Text(e.Time), who, e.Actor.Address, e.Action, e.Target)
 			}
-			return a.env.std.PrintTable(page, rows, "The audit log has nothing like it.")
+			return a.std.PrintTable(page, rows, "The audit log has nothing like it.")
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
@@ -64,7 +65,7 @@ func auditListCommand(a *relayAdmin) *cobra.Command {
 }
 
 // auditVerifyCommand checks the chain on this side, so that it trusts nobody's word.
-func auditVerifyCommand(a *relayAdmin) *cobra.Command {
+func auditVerifyCommand(a *running) *cobra.Command {
 	var head string
 	verify := &cobra.Command{
 		Use:   "verify [FILE]",
@@ -83,15 +84,15 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 			if len(args) == 1 {
 				err = withFile(args[0], check)
 			} else {
-				err = a.stream(cmd.Context(), "/api/v1/audit/export", check)
+				err = a.Stream(cmd.Context(), "/api/v1/audit/export", check)
 			}
 			if err != nil {
 				return err
 			}
 			r := v.Result()
 			if !r.OK {
-				if a.env.std.JSON {
-					if err := a.env.std.Print(r, nil); err != nil {
+				if a.std.JSON {
+					if err := a.std.Print(r, nil); err != nil {
 						return err
 					}
 				}
@@ -101,7 +102,7 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 				}
 				return fmt.Errorf("the audit log is broken%s: %s; compare it with a backup", where, r.Reason)
 			}
-			return a.env.std.Print(r, func(w io.Writer) {
+			return a.std.Print(r, func(w io.Writer) {
 				fmt.Fprintf(w, "%d entries, unbroken.\nNote the hash of the last to see later that nothing was cut off:\n%s\n", r.Entries, r.Head)
 			})
 		},
@@ -110,7 +111,7 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 	return verify
 }
 
-func auditExportCommand(a *relayAdmin) *cobra.Command {
+func auditExportCommand(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the audit log to a file, an entry a line",
@@ -151,35 +152,11 @@ func withFile(name string, f func(io.Reader) error) error {
 	return f(file)
 }
 
-// stream reads a long answer that is no JSON document.
-func (a *relayAdmin) stream(ctx context.Context, path string, f func(io.Reader) error) error {
-	resp, err := a.open(ctx, "", http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return readReply(resp, nil)
-	}
-	return f(answerReader{resp.Body})
-}
-
-// answerReader says that it is the relay's answer which breaks off.
-type answerReader struct{ io.Reader }
-
-func (a answerReader) Read(b []byte) (int, error) {
-	n, err := a.Reader.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) { // readers compare that
-		err = fmt.Errorf("read the relay's answer: %w", err)
-	}
-	return n, err
-}
-
 // export writes a long answer to a file, or to standard output for "-".
-func (a *relayAdmin) export(ctx context.Context, path, name string) error {
-	return a.stream(ctx, path, func(r io.Reader) error {
+func (a *running) export(ctx context.Context, path, name string) error {
+	return a.Stream(ctx, path, func(r io.Reader) error {
 		if name == "-" {
-			_, err := io.Copy(a.env.std.Out, r)
+			_, err := io.Copy(a.std.Out, r)
 			return err
 		}
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -190,10 +167,10 @@ func (a *relayAdmin) export(ctx context.Context, path, name string) error {
 		if err = errors.Join(err, file.Close()); err != nil {
 			return err
 		}
-		if a.env.std.JSON {
-			return a.env.std.Print(map[string]any{"file": name, "bytes": n}, nil)
+		if a.std.JSON {
+			return a.std.Print(map[string]any{"file": name, "bytes": n}, nil)
 		}
-		a.env.std.Say("%d bytes are in %s.", n, name)
+		a.std.Say("%d bytes are in %s.", n, name)
 		return nil
 	})
 }

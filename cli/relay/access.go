@@ -1,7 +1,6 @@
-package cli
+package relay
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,13 +11,14 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/localtime"
+	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/bytesize"
 	"adit/internal/span"
 )
 
-func relayAccessCommand(env *Env) *cobra.Command {
-	a := &relayAdmin{env: env}
+func accessCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
 	var limit int
 	var export string
 	var follow bool
@@ -80,7 +80,7 @@ func relayAccessCommand(env *Env) *cobra.Command {
 				rows.Add(localtime.WithoutYear(localtime.Text(e.Time)), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
 					bytesize.Text(e.BytesIn), bytesize.Text(e.BytesOut), span.Text(e.Duration), e.Refused)
 			}
-			return env.std.PrintTable(list, rows, "The access log has nothing like it.")
+			return std.PrintTable(list, rows, "The access log has nothing like it.")
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")
@@ -93,18 +93,5 @@ func relayAccessCommand(env *Env) *cobra.Command {
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}
-	return a.flag(cmd)
-}
-
-// parsePast reads a time, the day (of UTC) that begins then, or how long it is ago.
-func parsePast(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		return now.Add(-d).UTC(), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is not a time as 2026-11-01T00:00:00Z, a date as 2026-11-01, or a duration before now as 24h", text)
+	return a.Flags(cmd)
 }
