@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"adit/cli/command"
-	"adit/cli/daemon"
 	"adit/cli/localtime"
 )
 
@@ -28,9 +27,7 @@ func TestMain(m *testing.M) {
 // testEnv is an Env whose streams are kept.
 func testEnv(in string) (env *Env, out, errs *bytes.Buffer) {
 	out, errs = new(bytes.Buffer), new(bytes.Buffer)
-	env = &Env{In: strings.NewReader(in), Out: out, Err: errs, Getenv: os.Getenv}
-	env.find = &daemon.Finder{Getenv: os.Getenv}
-	return env, out, errs
+	return &Env{In: strings.NewReader(in), Out: out, Err: errs, Getenv: os.Getenv}, out, errs
 }
 
 func run(t *testing.T, in string, args ...string) (code int, out, errs string) {

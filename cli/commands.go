@@ -4,12 +4,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/agent"
+	"adit/cli/daemon"
 	"adit/cli/dev"
 	"adit/cli/machine"
 	"adit/cli/man"
 	"adit/cli/publish"
 	"adit/cli/relay"
 	"adit/cli/requests"
+	"adit/cli/stdio"
 	"adit/cli/tunnel"
 	"adit/cli/visit"
 )
@@ -21,8 +23,7 @@ type part struct {
 }
 
 // parts are all of adit, in the order of a newcomer's way through it.
-func (e *Env) parts() []part {
-	std, find := e.std, e.find
+func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
 	return []part{
 		{"begin", "To begin:", []*cobra.Command{
 			dev.Command(std),
@@ -59,7 +60,7 @@ func (e *Env) parts() []part {
 			machine.TrayCommand(std, find, e.OpenBrowser),
 			agent.ConfigCommand(std, find),
 			machine.UpdateCommand(std, e.Getenv),
-			versionCommand(e),
+			versionCommand(std),
 			man.Command(),
 		}},
 		{"relay", "For those who run a relay:", []*cobra.Command{

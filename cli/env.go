@@ -1,6 +1,6 @@
-// Package cli is adit's command line: one file a command or a family of them.
-// Commands that concern the daemon speak to its local API through
-// localapi/client and know nothing else of it.
+// Package cli is adit's command line: the tree of its commands, each of which is a
+// package's below, and what of the world they are given. Commands that concern the daemon
+// speak to its local API through localapi/client and know nothing else of it.
 package cli
 
 import (
@@ -33,9 +33,6 @@ type Env struct {
 	// Inside runs it as a part of another command, whose name is runBy, until ctx
 	// ends, and calls ready once it answers. Nil: no command does that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
-
-	std  *stdio.Streams
-	find *daemon.Finder
 }
 
 // System is the Env of this process.
@@ -51,4 +48,9 @@ func (e *Env) streams() *stdio.Streams {
 	std := stdio.New(e.In, e.Out, e.Err)
 	std.Terminal, std.Screen = e.Terminal, e.Screen
 	return std
+}
+
+// finder finds the daemon in it.
+func (e *Env) finder() *daemon.Finder {
+	return &daemon.Finder{Getenv: e.Getenv, Inside: e.Inside}
 }

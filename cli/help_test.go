@@ -81,5 +81,5 @@ func TestHelpFitsTheScreen(t *testing.T) {
 		}
 	}
 	env, _, _ := testEnv("")
-	walk(newRoot(env))
+	walk(newRoot(env, env.streams()))
 }

@@ -8,17 +8,19 @@ import (
 	"adit/cli/command"
 	"adit/cli/completion"
 	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/internal/buildinfo"
 )
 
 // Run runs one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
-	root := newRoot(env)
-	return command.Run(ctx, root, env.std, args, daemon.Explain)
+	std := env.streams()
+	return command.Run(ctx, newRoot(env, std), std, args, daemon.Explain)
 }
 
-func newRoot(env *Env) *cobra.Command {
-	env.std, env.find = env.streams(), &daemon.Finder{Getenv: env.Getenv, Inside: env.Inside}
+// newRoot returns the tree of all commands, which write to std.
+func newRoot(env *Env, std *stdio.Streams) *cobra.Command {
+	find := env.finder()
 	var version bool
 	root := &cobra.Command{
 		Use:   "adit",
@@ -51,19 +53,19 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 				return command.NoCommand(cmd, args[0])
 			}
 			switch {
-			case version && env.std.JSON:
-				return printVersion(env)
+			case version && std.JSON:
+				return printVersion(std)
 			case version:
-				env.std.Say("adit version %s", buildinfo.Get().Version)
+				std.Say("adit version %s", buildinfo.Get().Version)
 				return nil
-			case env.std.JSON:
+			case std.JSON:
 				return command.Usagef("--json needs a command, as adit status --json")
 			}
 			return cmd.Help()
 		},
 	}
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
-	for _, part := range env.parts() {
+	for _, part := range env.parts(std, find) {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
 		for _, c := range part.commands {
 			c.GroupID = part.id
@@ -72,7 +74,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	}
 	root.SetHelpCommandGroupID("machine")
 	root.SetCompletionCommandGroupID("machine")
-	command.Finish(root, env.std)
-	completion.Offer(root, env.find)
+	command.Finish(root, std)
+	completion.Offer(root, find)
 	return root
 }

@@ -14,6 +14,7 @@ import (
 	"adit/localapi/client"
 )
 
+// ConfigCommand is adit config.
 func ConfigCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",

@@ -14,6 +14,7 @@ import (
 	"adit/localapi/client"
 )
 
+// DoctorCommand is adit doctor.
 func DoctorCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",

@@ -12,6 +12,7 @@ import (
 	"adit/localapi/client"
 )
 
+// EndpointsCommand is adit endpoints.
 func EndpointsCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "endpoints",

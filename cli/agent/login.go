@@ -19,6 +19,7 @@ import (
 // maxToken bounds what is read of a token from the standard input.
 const maxToken = 4096
 
+// LoginCommand is adit login.
 func LoginCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "login TOKEN [CLIENT_ID]",
@@ -79,6 +80,7 @@ shell's history.`,
 	}
 }
 
+// LogoutCommand is adit logout.
 func LogoutCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "logout",

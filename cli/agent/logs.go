@@ -21,6 +21,7 @@ import (
 	"adit/localapi/client"
 )
 
+// LogsCommand is adit logs.
 func LogsCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var q client.LogQuery
 	var level string

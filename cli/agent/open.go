@@ -12,6 +12,7 @@ import (
 	"adit/cli/stdio"
 )
 
+// OpenCommand is adit open.
 func OpenCommand(std *stdio.Streams, find *daemon.Finder, openBrowser func(ctx context.Context, url string) error) *cobra.Command {
 	var printOnly bool
 	cmd := &cobra.Command{

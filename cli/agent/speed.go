@@ -15,6 +15,7 @@ import (
 	"adit/localapi/client"
 )
 
+// SpeedCommand is adit speed.
 func SpeedCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "speed",

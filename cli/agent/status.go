@@ -21,6 +21,7 @@ import (
 	"adit/localapi/client"
 )
 
+// StatusCommand is adit status.
 func StatusCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
@@ -93,14 +94,17 @@ func StateText(st client.Status) string {
 	return text
 }
 
+// PauseCommand is adit pause.
 func PauseCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return sessionCommand(std, find, "pause", "Close the session and stay away until resumed", (*client.Client).Pause)
 }
 
+// ResumeCommand is adit resume.
 func ResumeCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return sessionCommand(std, find, "resume", "Connect again after a pause", (*client.Client).Resume)
 }
 
+// ReconnectCommand is adit reconnect.
 func ReconnectCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return sessionCommand(std, find, "reconnect", "Drop the session and connect anew, at once", (*client.Client).Reconnect)
 }

@@ -56,6 +56,7 @@ type publicURLs struct {
 // patience is how long the whole may take to answer.
 const patience = 60 * time.Second
 
+// Command is adit dev.
 func Command(std *stdio.Streams) *cobra.Command {
 	var opts options
 	cmd := &cobra.Command{

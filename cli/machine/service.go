@@ -18,6 +18,7 @@ import (
 	"adit/service"
 )
 
+// ServiceCommand is adit service.
 func ServiceCommand(std *stdio.Streams) *cobra.Command {
 	verb := func(use, short string, told func(before string) string, do func(ctx context.Context) (before string, err error)) *cobra.Command {
 		return &cobra.Command{

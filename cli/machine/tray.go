@@ -23,6 +23,7 @@ import (
 	"adit/tray"
 )
 
+// TrayCommand is adit tray.
 func TrayCommand(std *stdio.Streams, find *daemon.Finder, openBrowser func(ctx context.Context, url string) error) *cobra.Command {
 	var open, atLogin bool
 	cmd := &cobra.Command{

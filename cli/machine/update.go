@@ -26,6 +26,7 @@ type updateState struct {
 	Applied   bool   `json:"applied"`
 }
 
+// UpdateCommand is adit update.
 func UpdateCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	var manifest, key string
 	sub := func(use, short string, apply bool) *cobra.Command {

@@ -69,7 +69,9 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			return files(cmd.Context(), std, find, dir, opts, in)
+			return files(cmd.Context(), dir, opts, in, func(ctx context.Context, what published) error {
+				return publish(ctx, std, find, what)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -83,8 +85,8 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 	return cmd
 }
 
-// files serves a folder on loopback and publishes it until ctx ends.
-func files(ctx context.Context, std *stdio.Streams, find *daemon.Finder, dir string, opts folder.Options, in client.TunnelCreate) error {
+// files serves a folder on loopback and has it published until ctx ends.
+func files(ctx context.Context, dir string, opts folder.Options, in client.TunnelCreate, publish func(context.Context, published) error) error {
 	served, err := folder.New(dir, opts)
 	if err != nil {
 		var path *os.PathError
@@ -115,7 +117,7 @@ func files(ctx context.Context, std *stdio.Streams, find *daemon.Finder, dir str
 	})
 	tasks.Go(func() error {
 		defer server.Close()
-		return publish(life, std, find, what)
+		return publish(life, what)
 	})
 	return tasks.Wait()
 }

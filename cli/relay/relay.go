@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
-	"adit/cli/relay/admin"
 	"adit/cli/stdio"
 )
 
+// Command is adit relay. Where the admin API is, getenv may say.
 func Command(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	return command.Group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
 
@@ -19,14 +19,4 @@ elsewhere.`,
 		startCommand(std), statusCommand(std, getenv), nodesCommand(std, getenv), clientCommand(std, getenv), policyCommand(std, getenv), accessCommand(std, getenv),
 		auditCommand(std, getenv), sinkCommand(std, getenv), domainsCommand(std, getenv), releaseCommand(std, getenv), signOutCommand(std, getenv),
 		backupCommand(std, getenv), restoreCommand(std))
-}
-
-// running is a running relay, and where what it says is shown.
-type running struct {
-	*admin.API
-	std *stdio.Streams
-}
-
-func newRunning(std *stdio.Streams, getenv func(string) string) *running {
-	return &running{admin.New(getenv, folders), std}
 }

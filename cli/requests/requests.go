@@ -17,6 +17,7 @@ import (
 	"adit/localapi/client"
 )
 
+// Command is adit requests.
 func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return command.Group("requests", "Look at what passed through tunnels, and send it again",
 		"Look at what passed through tunnels, and send it again. The Web UI shows the\nsame. A flow is a connection through a tcp or tls tunnel, or what one visitor\nsends through a udp tunnel.",

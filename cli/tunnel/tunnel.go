@@ -18,6 +18,7 @@ import (
 	"adit/localapi/client"
 )
 
+// Command is adit tunnel.
 func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return command.Group("tunnel", "Create, list, change and delete tunnels",
 		`A tunnel says what is published and where. It survives restarts of the daemon,

@@ -20,6 +20,7 @@ import (
 	"adit/localapi/client"
 )
 
+// Command is adit visit.
 func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var piped bool
 	cmd := &cobra.Command{
@@ -65,7 +66,12 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 				}
 				listen = addr.String()
 			}
-			return visit(cmd.Context(), std, find, args[0], listen, piped)
+			return withDaemon(cmd.Context(), find, func(c *client.Client) error {
+				if piped {
+					return once(cmd.Context(), std, c, args[0])
+				}
+				return many(cmd.Context(), std, c, args[0], listen)
+			})
 		},
 	}
 	cmd.ValidArgsFunction = complete(find)
@@ -73,17 +79,13 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 	return cmd
 }
 
-func visit(ctx context.Context, std *stdio.Streams, find *daemon.Finder, tunnel, listen string, piped bool) error {
+// withDaemon visits with the daemon that runs, or one that runs meanwhile.
+func withDaemon(ctx context.Context, find *daemon.Finder, visit func(*client.Client) error) error {
 	c, own, err := find.ClientOrEmbedded(ctx, "visit")
 	if err != nil {
 		return err
 	}
-	if piped {
-		err = once(ctx, std, c, tunnel)
-	} else {
-		err = many(ctx, std, c, tunnel, listen)
-	}
-	return cmp.Or(err, own.End())
+	return cmp.Or(visit(c), own.End())
 }
 
 // once connects standard input and output with the tunnel, until the tunnel's
