@@ -10,15 +10,15 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// override is a flag and the value of the configuration that it overrides.
-type override[T any] struct {
+// startFlag is a flag and the value of the configuration that it overrides.
+type startFlag[T any] struct {
 	name string
 	of   func(*config.Config) *T
 	help string
 }
 
 var (
-	texts = []override[string]{
+	startTexts = []startFlag[string]{
 		{"domain", func(c *config.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
 		{"data_dir", func(c *config.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
 		{"tunnel_listen", func(c *config.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
@@ -33,38 +33,38 @@ var (
 		{"tls_key", func(c *config.Config) *string { return &c.TLSKey }, "its key"},
 		{"geo_database", func(c *config.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
 	}
-	ports = []override[int]{
+	startPorts = []startFlag[int]{
 		{"public_http_port", func(c *config.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
 		{"public_https_port", func(c *config.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
 		{"public_tunnel_port", func(c *config.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
 	}
-	switches = []override[bool]{
+	startSwitches = []startFlag[bool]{
 		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
 		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
 	}
-	lists = []override[[]string]{
+	startLists = []startFlag[[]string]{
 		{"trusted_proxies", func(c *config.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front"},
 		{"nats_urls", func(c *config.Config) *[]string { return &c.NATS.URLs }, "an external NATS cluster (default embedded)"},
 	}
 )
 
-// flags are those of adit relay start that override its configuration.
-type flags struct {
+// startFlags are those of adit relay start that override its configuration.
+type startFlags struct {
 	set    *pflag.FlagSet
 	values config.Config // the defaults, and what was given
 	copies []func(*config.Config)
 }
 
-func newFlags(set *pflag.FlagSet) *flags {
-	f := &flags{set: set, values: config.Defaults()}
-	addFlags(f, set.StringVar, texts)
-	addFlags(f, set.IntVar, ports)
-	addFlags(f, set.BoolVar, switches)
-	addFlags(f, set.StringSliceVar, lists)
+func newStartFlags(set *pflag.FlagSet) *startFlags {
+	f := &startFlags{set: set, values: config.Defaults()}
+	addStartFlags(f, set.StringVar, startTexts)
+	addStartFlags(f, set.IntVar, startPorts)
+	addStartFlags(f, set.BoolVar, startSwitches)
+	addStartFlags(f, set.StringSliceVar, startLists)
 	return f
 }
 
-func addFlags[T any](f *flags, define func(at *T, name string, value T, help string), flags []override[T]) {
+func addStartFlags[T any](f *startFlags, define func(at *T, name string, value T, help string), flags []startFlag[T]) {
 	for _, flag := range flags {
 		at := flag.of(&f.values)
 		define(at, flag.name, *at, flag.help)
@@ -77,7 +77,7 @@ func addFlags[T any](f *flags, define func(at *T, name string, value T, help str
 }
 
 // over puts what was given over cfg.
-func (f *flags) over(cfg *config.Config) {
+func (f *startFlags) over(cfg *config.Config) {
 	for _, put := range f.copies {
 		put(cfg)
 	}
@@ -85,7 +85,7 @@ func (f *flags) over(cfg *config.Config) {
 
 // located says of a mistake in the configuration that it is in the file from,
 // unless a flag made it or there is no file.
-func (f *flags) located(err error, from string) error {
+func (f *startFlags) located(err error, from string) error {
 	var fault *config.KeyError
 	if !errors.As(err, &fault) || from == "" {
 		return err

@@ -11,7 +11,7 @@ import (
 
 func TestRelayFlagsOverrideOnlyWhatTheyName(t *testing.T) {
 	set := pflag.NewFlagSet("start", pflag.ContinueOnError)
-	flags := newFlags(set)
+	flags := newStartFlags(set)
 	cfg := config.Config{Domain: "file.example", HTTP3: true, TCPPorts: "1-2", NATS: config.NATS{URLs: []string{"nats://file"}}}
 	want := cfg
 	flags.over(&cfg)

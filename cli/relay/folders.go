@@ -48,8 +48,8 @@ func withDataDir(cfg config.Config, err error) (config.Config, error) {
 	return cfg, err
 }
 
-// folders are where the data of the relay may be that runs and that flags name.
-func folders(dataDir, file string) ([]string, error) {
+// dataFolders are where the data of the relay may be that runs and that flags name.
+func dataFolders(dataDir, file string) ([]string, error) {
 	dirs := dataDirs()
 	if dataDir != "" {
 		dirs = []string{dataDir}

@@ -12,5 +12,5 @@ type running struct {
 }
 
 func newRunning(std *stdio.Streams, getenv func(string) string) *running {
-	return &running{admin.New(getenv, folders), std}
+	return &running{admin.New(getenv, dataFolders), std}
 }

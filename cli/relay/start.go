@@ -32,7 +32,7 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		Args: command.Args(0, 0, ""),
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (default relay.toml in the configuration folder, if it is there)")
-	flags := newFlags(cmd.Flags())
+	flags := newStartFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, from, err := loadConfig(file)
 		if err != nil {
@@ -42,12 +42,12 @@ Its configuration is relay.toml in adit's configuration folder, or the file that
 		if err := cfg.Validate(); err != nil {
 			return flags.located(err, from)
 		}
-		return run(cmd, std, cfg)
+		return runRelay(cmd, std, cfg)
 	}
 	return cmd
 }
 
-func run(cmd *cobra.Command, std *stdio.Streams, cfg config.Config) error {
+func runRelay(cmd *cobra.Command, std *stdio.Streams, cfg config.Config) error {
 	log := slog.New(slog.NewTextHandler(std.Err, nil))
 	lean.WithinLimit()
 	r, err := relay.New(relay.Options{Config: cfg, Version: buildinfo.Get().Version, Log: log})
