@@ -3,6 +3,7 @@ package publish
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"adit/cli/agent"
@@ -11,6 +12,7 @@ import (
 	"adit/cli/requests"
 	"adit/cli/stdio"
 	"adit/cli/terminal"
+	"adit/internal/bytesize"
 	"adit/internal/visible"
 	"adit/localapi/client"
 )
@@ -33,8 +35,7 @@ type view struct {
 	trouble  string                  // why a visitor was not served, with the time
 	lost     string                  // why the daemon is not heard
 
-	drawn   string        // what the screen shows
-	drawnOn terminal.Size // and how large it was
+	screen drawing
 }
 
 // begin shows what is published.
@@ -158,4 +159,59 @@ func (v *view) address() string {
 		to = definition.LocalText(v.tunnel)
 	}
 	return visible.Text(from + " -> " + to)
+}
+
+// shownRequests is how many requests the screen shows.
+const shownRequests = 12
+
+// leastColumns is the least that a line of a request is cut to.
+const leastColumns = 32
+
+// draw shows on a terminal what has changed.
+func (v *view) draw() {
+	if !v.std.Terminal || v.std.JSON {
+		return
+	}
+	size := v.std.Size()
+	var head []string
+	row := func(name, value string) { head = append(head, fmt.Sprintf("%-12s %s", name, visible.Text(value))) }
+	state := agent.StateText(v.status)
+	if v.status.State == "" {
+		state = "asking the daemon"
+	}
+	if v.lost != "" {
+		state = "the daemon is not heard; waiting for it"
+	}
+	width := requests.LineColumns
+	if size.Columns > 0 {
+		width = max(size.Columns, leastColumns)
+	}
+	head = append(head, terminal.Pad("adit", min(width, 52)-len("Ctrl-C ends"))+"Ctrl-C ends", "")
+	row("Session", state)
+	if v.status.LastError != "" && v.lost == "" {
+		row("Reason", v.status.LastError)
+	}
+	row("Forwarding", v.address())
+	for _, p := range v.tunnel.Paths {
+		row("", definition.PathText(p))
+	}
+	if v.published.Password != "" {
+		row("Password", v.published.Password+" (any user name)")
+	}
+	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
+	row("Inspector", v.web)
+	if v.ownDaemon() {
+		row("Daemon", "this command runs it, and ends it")
+	}
+	row("Visitors", fmt.Sprintf("%d now, %d in all; %s in, %s out", v.endpoint.Connections.Open,
+		v.endpoint.Connections.Total, bytesize.Text(v.endpoint.Bytes.In), bytesize.Text(v.endpoint.Bytes.Out)))
+	if v.trouble != "" {
+		row("Trouble", v.trouble)
+	}
+	head = append(head, "")
+	var list []string
+	for _, r := range v.recent[max(0, len(v.recent)-shownRequests):] {
+		list = append(list, requests.Line(r, v.tunnel, width))
+	}
+	v.screen.show(v.std.Out, size, size.Fit(head, list))
 }

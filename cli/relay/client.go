@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,8 +96,6 @@ func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 		rotate,
 	))
 }
-
-func clientPath(name string) string { return "/api/v1/clients/" + url.PathEscape(name) }
 
 // printToken shows a token: alone on standard output, so that it can be piped.
 func printToken(std *stdio.Streams, t console.NewToken, note string) error {

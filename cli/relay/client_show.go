@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,8 @@ func clientShowCommand(a *running) *cobra.Command {
 		},
 	}
 }
+
+func clientPath(name string) string { return "/api/v1/clients/" + url.PathEscape(name) }
 
 // clientPage is all of a client.
 func clientPage(w io.Writer, c console.Client) {

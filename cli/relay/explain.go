@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,8 @@ func explainCommand(a *running) *cobra.Command {
 	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
 	return cmd
 }
+
+func policyPath(target string) string { return "/api/v1/policies/" + url.PathEscape(target) }
 
 func explanation(w io.Writer, e console.Explanation) {
 	switch {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -87,5 +86,3 @@ func (a *running) policy(ctx context.Context, etag, method, target string, in an
 	p.ETag = now
 	return p, err
 }
-
-func policyPath(target string) string { return "/api/v1/policies/" + url.PathEscape(target) }
