@@ -6,19 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"adit/cli/command"
+	"adit/cli/localtime"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
-	zone = time.UTC
+	localtime.Zone = time.UTC
 	os.Exit(m.Run())
 }
 
@@ -86,7 +88,7 @@ func TestCommandsPrintWhatTheDaemonSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			newFakeDaemon(t)
 			code, out, errs := run(t, "", args...)
-			if code != exitDone || errs != "" {
+			if code != command.ExitDone || errs != "" {
 				t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
 			}
 			if strings.Contains(out, "\x1b") {
@@ -150,7 +152,7 @@ func TestCompletionOffersWhatFits(t *testing.T) {
 		"tunnel policy set shop --if_match ": ":4\n",
 	} {
 		code, out, _ := run(t, "", append([]string{"__complete"}, strings.Split(line, " ")...)...)
-		if code != exitDone || !strings.HasPrefix(out, want) {
+		if code != command.ExitDone || !strings.HasPrefix(out, want) {
 			t.Errorf("%q: got %d %q, want %q", line, code, out, want)
 		}
 	}
@@ -230,7 +232,7 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		if code != c.code || !strings.Contains(errs, c.says) {
 			t.Errorf("adit %s: got exit code %d and %q, want %d and %q", c.args, code, errs, c.code, c.says)
 		}
-		if c.code == exitDone && out == "" {
+		if c.code == command.ExitDone && out == "" {
 			t.Errorf("adit %s: got no output", c.args)
 		}
 		if strings.Count(errs, "\n") > 1 {
@@ -243,7 +245,7 @@ func TestWithoutADaemonTheErrorSaysHowToStartIt(t *testing.T) {
 	t.Setenv("ADIT_STATE_DIR", t.TempDir())
 	for _, args := range [][]string{{"status"}, {"endpoints"}, {"tunnel", "list"}, {"http", "3000"}, {"doctor"}, {"open"}, {"logs"}} {
 		code, out, errs := run(t, "", args...)
-		if code != exitFailed || !strings.Contains(errs, "adit start") || out != "" {
+		if code != command.ExitFailed || !strings.Contains(errs, "adit start") || out != "" {
 			t.Errorf("adit %v: got exit code %d, %q and %q", args, code, out, errs)
 		}
 	}
@@ -291,7 +293,7 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 		d := newFakeDaemon(t)
 		code, _, errs := run(t, c.in, strings.Fields(c.args)...)
 		asked := d.requests()
-		if code != exitDone || len(asked) == 0 || asked[len(asked)-1] != c.want {
+		if code != command.ExitDone || len(asked) == 0 || asked[len(asked)-1] != c.want {
 			t.Errorf("adit %s: got exit code %d, %q, and the request %v, want %s", c.args, code, errs, asked, c.want)
 		}
 	}
@@ -303,12 +305,12 @@ func TestHeaderFlagsThatAreNone(t *testing.T) {
 		": prod": `it must be "Name: value", or "Name:" to remove the field`,
 	} {
 		code, _, errs := run(t, "", "tunnel", "create", "3000", "--request_header", flag)
-		if code != exitUsage || !strings.Contains(errs, want) {
+		if code != command.ExitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%q: got exit code %d, %q", flag, code, errs)
 		}
 	}
 	code, _, errs := run(t, "", "https", "3000", "--response_header", "X-Env: a", "--response_header", "x-env: b")
-	if code != exitUsage || !strings.Contains(errs, "X-Env is there twice") {
+	if code != command.ExitUsage || !strings.Contains(errs, "X-Env is there twice") {
 		t.Errorf("twice: got exit code %d, %q", code, errs)
 	}
 }
@@ -328,25 +330,17 @@ func TestPathFlagsThatAreNone(t *testing.T) {
 		"/api=::1:80":       `"::1:80" is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [::1]:80`,
 	} {
 		code, _, errs := run(t, "", "tunnel", "create", "3000", "--path", flag)
-		if code != exitUsage || !strings.HasPrefix(errs, "adit: --path: ") || !strings.Contains(errs, want) {
+		if code != command.ExitUsage || !strings.HasPrefix(errs, "adit: --path: ") || !strings.Contains(errs, want) {
 			t.Errorf("%q: got exit code %d, %q", flag, code, errs)
 		}
 	}
 	code, _, errs := run(t, "", "https", "3000", "--path", "/api=1", "--path", "/api=2")
-	if code != exitUsage || !strings.Contains(errs, "/api is there twice") {
+	if code != command.ExitUsage || !strings.Contains(errs, "/api is there twice") {
 		t.Errorf("twice: got exit code %d, %q", code, errs)
 	}
 }
 
 func TestABusyDaemonIsAskedAgain(t *testing.T) {
-	var tries int
-	_, err := patiently(context.Background(), func() (int, error) {
-		tries++
-		return 0, errors.New("something else")
-	})
-	if err == nil || tries != 1 {
-		t.Errorf("another error: got %v after %d tries, want it after one", err, tries)
-	}
 	d := newFakeDaemon(t)
 	d.set("POST /api/v1/pause", `{"error":{"code":"control_busy","message":"another change is being made"}}`)
 	done := make(chan int, 1)
@@ -359,7 +353,7 @@ func TestABusyDaemonIsAskedAgain(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	d.set("POST /api/v1/pause", `{"data":`+pausedJSON+`}`)
-	if code := <-done; code != exitDone {
+	if code := <-done; code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0 once the daemon is free", code)
 	}
 }
@@ -369,29 +363,29 @@ func TestOpenFallsBackToPrinting(t *testing.T) {
 	var shown string
 	env, out, _ := testEnv("")
 	env.OpenBrowser = func(_ context.Context, url string) error { shown = url; return nil }
-	if code := Run(context.Background(), env, []string{"open"}); code != exitDone || !strings.HasSuffix(shown, "/login#ABC") || strings.Contains(out.String(), "ABC") {
+	if code := Run(context.Background(), env, []string{"open"}); code != command.ExitDone || !strings.HasSuffix(shown, "/login#ABC") || strings.Contains(out.String(), "ABC") {
 		t.Errorf("got exit code %d, opened %q, printed %q", code, shown, out)
 	}
 	env, out, _ = testEnv("")
 	env.OpenBrowser = func(context.Context, string) error { return errors.New("no browser") }
-	if code := Run(context.Background(), env, []string{"open"}); code != exitDone || !strings.Contains(out.String(), "/login#ABC") {
+	if code := Run(context.Background(), env, []string{"open"}); code != command.ExitDone || !strings.Contains(out.String(), "/login#ABC") {
 		t.Errorf("without a browser: got exit code %d, printed %q", code, out)
 	}
 }
 
 func TestStartHandsTheListenerOn(t *testing.T) {
 	env, _, _ := testEnv("")
-	var got DaemonOptions
-	env.Daemon = func(_ context.Context, opts DaemonOptions) error { got = opts; return nil }
-	if code := Run(context.Background(), env, []string{"start", "--http-listen", "127.0.0.1:0"}); code != exitDone || got.HTTPListen != "127.0.0.1:0" {
-		t.Errorf("got exit code %d and %+v", code, got)
+	var got string
+	env.Daemon = func(_ context.Context, httpListen string) error { got = httpListen; return nil }
+	if code := Run(context.Background(), env, []string{"start", "--http-listen", "127.0.0.1:0"}); code != command.ExitDone || got != "127.0.0.1:0" {
+		t.Errorf("got exit code %d and %q", code, got)
 	}
 }
 
 func TestExportWritesForTheOwnerAlone(t *testing.T) {
 	newFakeDaemon(t)
 	path := filepath.Join(t.TempDir(), "traffic.har")
-	if code, _, errs := run(t, "", "requests", "export", path); code != exitDone {
+	if code, _, errs := run(t, "", "requests", "export", path); code != command.ExitDone {
 		t.Fatalf("got exit code %d: %s", code, errs)
 	}
 	b, err := os.ReadFile(path)
@@ -407,9 +401,9 @@ func TestImportChecksTheFileFirst(t *testing.T) {
 		code int
 		says string
 	}{
-		"good.har":  {`{"log":{}}`, exitDone, "Added 3."},
-		"text.har":  {`hello`, exitFailed, "is no JSON"},
-		"large.har": {`{"log":"` + strings.Repeat("a", maxArchive) + `"}`, exitFailed, "over 1 MiB"},
+		"good.har":  {`{"log":{}}`, command.ExitDone, "Added 3."},
+		"text.har":  {`hello`, command.ExitFailed, "is no JSON"},
+		"large.har": {`{"log":"` + strings.Repeat("a", 1<<20) + `"}`, command.ExitFailed, "over 1 MiB"},
 	} {
 		d := newFakeDaemon(t)
 		path := filepath.Join(dir, name)
@@ -417,7 +411,7 @@ func TestImportChecksTheFileFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, errs := run(t, "", "requests", "import", path)
-		if code != c.code || !strings.Contains(out+errs, c.says) || (code == exitDone) != (len(d.requests()) == 1) {
+		if code != c.code || !strings.Contains(out+errs, c.says) || (code == command.ExitDone) != (len(d.requests()) == 1) {
 			t.Errorf("%s: got exit code %d, %q, %q and the requests %v", name, code, out, errs, d.requests())
 		}
 	}
@@ -425,7 +419,7 @@ func TestImportChecksTheFileFirst(t *testing.T) {
 
 func TestManPagesAreWrittenForEveryCommand(t *testing.T) {
 	dir := t.TempDir()
-	if code, _, errs := run(t, "", "man", dir); code != exitDone {
+	if code, _, errs := run(t, "", "man", dir); code != command.ExitDone {
 		t.Fatalf("got exit code %d: %s", code, errs)
 	}
 	for _, name := range []string{"adit", "adit-status", "adit-tunnel", "adit-tunnel-create", "adit-login"} {
@@ -474,7 +468,7 @@ func TestTheBearerTokenIsTakenFromTheConfiguration(t *testing.T) {
 			shown = r.Header.Get("Authorization")
 			plain.ServeHTTP(w, r)
 		})
-		if code, _, errs := run(t, "", "status"); code != exitDone || shown != c.want {
+		if code, _, errs := run(t, "", "status"); code != command.ExitDone || shown != c.want {
 			t.Errorf("%s: got exit code %d, %q, and the header %q, want %q", name, code, errs, shown, c.want)
 		}
 	}
@@ -486,7 +480,7 @@ func TestDoctorKeepsItsLinesShort(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.set("POST /api/v1/diagnostics", `{"data":{"items":[{"name":"a","status":"ok","tried":"the token","result":"it is there","advice":""},{"name":"b","status":"failed","tried":"the service","result":"refused","advice":"`+strings.Repeat("long ", 30)+`"}]}}`)
 	code, out, _ := run(t, "", "doctor")
-	if code != exitFailed || !strings.HasPrefix(out, "ok      the token: it is there\n") {
+	if code != command.ExitFailed || !strings.HasPrefix(out, "ok      the token: it is there\n") {
 		t.Errorf("got %d and\n%s", code, out)
 	}
 }
@@ -505,28 +499,6 @@ TLS           not measured: nothing answers
 	}
 }
 
-// TestDevKnowsWhetherItsPortIsServed: a newcomer who starts adit dev first and the
-// web server later is told why the URLs do not show it.
-func TestDevKnowsWhetherItsPortIsServed(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	if !listens(t.Context(), ln.Addr().(*net.TCPAddr).Port) {
-		t.Error("a port that is listened on was not found")
-	}
-	// The near end of a connection: nobody else can come to listen there.
-	conn, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if listens(t.Context(), conn.LocalAddr().(*net.TCPAddr).Port) {
-		t.Error("a port that nobody listens on was found")
-	}
-}
-
 // TestRefusedLoginSaysWhatHelps: advice that does not fit the reason sends people
 // the wrong way.
 func TestRefusedLoginSaysWhatHelps(t *testing.T) {
@@ -537,7 +509,7 @@ func TestRefusedLoginSaysWhatHelps(t *testing.T) {
 		{`{"code":"invalid_token","field":"auth_token","message":"not an auth token"}`, "copy the whole token", "client id"},
 	} {
 		d.set("POST /api/v1/auth/configure", `{"error":`+c.refusal+`}`)
-		if code, _, errs := run(t, "", "login", "adit_x", "nas"); code != exitFailed || !strings.Contains(errs, c.says) || strings.Contains(errs, c.not) {
+		if code, _, errs := run(t, "", "login", "adit_x", "nas"); code != command.ExitFailed || !strings.Contains(errs, c.says) || strings.Contains(errs, c.not) {
 			t.Errorf("got exit code %d and %q, want %q and not %q", code, errs, c.says, c.not)
 		}
 	}

@@ -1,54 +1,70 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"adit/cli/agent"
+	"adit/cli/daemon"
+	"adit/cli/dev"
+	"adit/cli/machine"
+	"adit/cli/man"
+	"adit/cli/publish"
+	"adit/cli/relay"
+	"adit/cli/requests"
+	"adit/cli/stdio"
+	"adit/cli/tunnel"
+	"adit/cli/visit"
+)
 
 // part is a part of adit's help.
 type part struct {
 	id, title string
-	commands  []func(*Env) *cobra.Command
+	commands  []*cobra.Command
 }
 
 // parts are all of adit, in the order of a newcomer's way through it.
-var parts = []part{
-	{"begin", "To begin:", []func(*Env) *cobra.Command{
-		devCommand,
-		startCommand,
-		loginCommand,
-		logoutCommand,
-	}},
-	{"publish", "To publish a service, or visit a private one:", []func(*Env) *cobra.Command{
-		shortCommand("http"),
-		shortCommand("https"),
-		shortCommand("tls"),
-		shortCommand("tcp"),
-		shortCommand("udp"),
-		filesCommand,
-		tunnelCommand,
-		endpointsCommand,
-		visitCommand,
-	}},
-	{"look", "To see what happens:", []func(*Env) *cobra.Command{
-		statusCommand,
-		openCommand,
-		requestsCommand,
-		logsCommand,
-		doctorCommand,
-		speedCommand,
-	}},
-	{"session", "To have the session otherwise:", []func(*Env) *cobra.Command{
-		pauseCommand,
-		resumeCommand,
-		reconnectCommand,
-	}},
-	{"machine", "On this machine:", []func(*Env) *cobra.Command{
-		serviceCommand,
-		trayCommand,
-		configCommand,
-		updateCommand,
-		versionCommand,
-		manCommand,
-	}},
-	{"relay", "For those who run a relay:", []func(*Env) *cobra.Command{
-		relayCommand,
-	}},
+func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
+	return []part{
+		{"begin", "To begin:", []*cobra.Command{
+			dev.Command(std),
+			machine.StartCommand(e.Daemon),
+			agent.LoginCommand(std, find),
+			agent.LogoutCommand(std, find),
+		}},
+		{"publish", "To publish a service, or visit a private one:", []*cobra.Command{
+			publish.Command(std, find, "http"),
+			publish.Command(std, find, "https"),
+			publish.Command(std, find, "tls"),
+			publish.Command(std, find, "tcp"),
+			publish.Command(std, find, "udp"),
+			publish.FilesCommand(std, find),
+			tunnel.Command(std, find),
+			agent.EndpointsCommand(std, find),
+			visit.Command(std, find),
+		}},
+		{"look", "To see what happens:", []*cobra.Command{
+			agent.StatusCommand(std, find),
+			agent.OpenCommand(std, find, e.OpenBrowser),
+			requests.Command(std, find),
+			agent.LogsCommand(std, find),
+			agent.DoctorCommand(std, find),
+			agent.SpeedCommand(std, find),
+		}},
+		{"session", "To have the session otherwise:", []*cobra.Command{
+			agent.PauseCommand(std, find),
+			agent.ResumeCommand(std, find),
+			agent.ReconnectCommand(std, find),
+		}},
+		{"machine", "On this machine:", []*cobra.Command{
+			machine.ServiceCommand(std),
+			machine.TrayCommand(std, find, e.OpenBrowser),
+			agent.ConfigCommand(std, find),
+			machine.UpdateCommand(std, e.Getenv),
+			versionCommand(std),
+			man.Command(),
+		}},
+		{"relay", "For those who run a relay:", []*cobra.Command{
+			relay.Command(std, e.Getenv),
+		}},
+	}
 }

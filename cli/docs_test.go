@@ -19,7 +19,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	env, _, _ := testEnv("")
-	for _, cmd := range newRoot(env).Commands() {
+	for _, cmd := range newRoot(env, env.streams()).Commands() {
 		if !cmd.IsAvailableCommand() || cmd.Name() == "help" {
 			continue
 		}
@@ -58,7 +58,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			}
 		}
 	}
-	walk(newRoot(env))
+	walk(newRoot(env, env.streams()))
 }
 
 // takesExample parses a shell's line with adit in it, as adit does.
@@ -69,7 +69,7 @@ func takesExample(cmd *cobra.Command, line string) error {
 		return errors.New("it does not run adit")
 	}
 	env, _, _ := testEnv("")
-	found, rest, err := newRoot(env).Find(words[1:])
+	found, rest, err := newRoot(env, env.streams()).Find(words[1:])
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func takesExample(cmd *cobra.Command, line string) error {
 // TestFlagsAreInSnakeCase holds that a flag is named as its configuration key.
 func TestFlagsAreInSnakeCase(t *testing.T) {
 	env, _, _ := testEnv("")
-	for _, cmd := range newRoot(env).Commands() {
+	for _, cmd := range newRoot(env, env.streams()).Commands() {
 		for line := range strings.SplitSeq(cmd.Flags().FlagUsages(), "\n") {
 			_, name, ok := strings.Cut(line, "--")
 			if !ok {

@@ -1,19 +1,18 @@
-// Package cli is adit's command line: one file a command or a family of them.
-// Commands that concern the daemon speak to its local API through
-// localapi/client and know nothing else of it.
+// Package cli is adit's command line: the tree of its commands, each of which is a
+// package's below, and what of the world they are given. Commands that concern the daemon
+// speak to its local API through localapi/client and know nothing else of it.
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strings"
-	"text/tabwriter"
+
+	"adit/cli/browser"
+	"adit/cli/daemon"
+	"adit/cli/machine"
+	"adit/cli/stdio"
+	"adit/cli/terminal"
 )
 
 // Env is what a command line touches of the world.
@@ -28,79 +27,30 @@ type Env struct {
 	Screen func() (columns, rows int)
 	// OpenBrowser shows a page to the person at this machine.
 	OpenBrowser func(ctx context.Context, url string) error
-	// Daemon runs the daemon until ctx ends.
-	Daemon func(ctx context.Context, opts DaemonOptions) error
+	// Daemon runs the daemon until ctx ends, with its local API at httpListen; empty
+	// for the configuration's.
+	Daemon func(ctx context.Context, httpListen string) error
 	// Inside runs it as a part of another command, whose name is runBy, until ctx
 	// ends, and calls ready once it answers. Nil: no command does that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
-
-	json bool // --json
-	ran  bool // a command has begun: its errors are no usage errors
-}
-
-// DaemonOptions are the parameters of adit start.
-type DaemonOptions struct {
-	// HTTPListen is where the local API listens; empty for the configuration's.
-	HTTPListen string
 }
 
 // System is the Env of this process.
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: isTerminal(os.Stdout), Screen: func() (int, int) { return screenSize(os.Stdout) }, OpenBrowser: openBrowser, Daemon: runDaemon, Inside: insideDaemon,
+		Terminal: terminal.Is(os.Stdout), Screen: func() (int, int) { return terminal.SizeOf(os.Stdout) }, OpenBrowser: browser.Open, Daemon: machine.RunDaemon, Inside: daemon.RunInside,
 	}
 }
 
-// errQuiet ends a command that has already said what is wrong.
-var errQuiet = errors.New("said already")
-
-// print writes a command's result: as one JSON document with --json, else as
-// text lays it out in columns.
-func (e *Env) print(v any, text func(w io.Writer)) error {
-	if e.json {
-		out := json.NewEncoder(e.Out)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		return out.Encode(v)
-	}
-	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
-	text(w)
-	return w.Flush()
+// streams are those of a command line in this world.
+func (e *Env) streams() *stdio.Streams {
+	std := stdio.New(e.In, e.Out, e.Err)
+	std.Terminal, std.Screen = e.Terminal, e.Screen
+	return std
 }
 
-// printPage is print for what is written of one thing: on a screen what is said of
-// it is broken between words, and goes on below where it began.
-func (e *Env) printPage(v any, text func(w io.Writer)) error {
-	if e.json || e.columns() == 0 {
-		return e.print(v, text)
-	}
-	var all bytes.Buffer
-	w := tabwriter.NewWriter(&all, 0, 4, 2, ' ', 0)
-	text(w)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return e.write(all.String())
-}
-
-// write writes lines, broken where a screen ends. It is not for commands, which
-// are to be copied.
-func (e *Env) write(text string) error {
-	for line := range strings.Lines(text) {
-		if _, err := io.WriteString(e.Out, broken(line, len(named.FindString(line)), e.columns())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// named is the beginning of a line up to what is said of what it names.
-var named = regexp.MustCompile(`^ *(?:-> |\S.*? {2,})?`)
-
-// say writes one line of text; with --json it says nothing.
-func (e *Env) say(format string, args ...any) {
-	if !e.json {
-		fmt.Fprintf(e.Out, format+"\n", args...)
-	}
+// finder finds the daemon in it.
+func (e *Env) finder() *daemon.Finder {
+	return &daemon.Finder{Getenv: e.Getenv, Inside: e.Inside}
 }

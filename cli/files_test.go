@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // sharedFolder is a folder with a file of that text.
@@ -59,7 +61,7 @@ func TestFilesServesAFolderUntilItEnds(t *testing.T) {
 	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "hello" {
 		t.Errorf("got %q and %v, want the file", body, err)
 	}
-	if code := end(); code != exitDone || errs.String() != "" {
+	if code := end(); code != command.ExitDone || errs.String() != "" {
 		t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
 	}
 	if want := "https://shop.relay.example -> " + dir; !strings.HasPrefix(out.String(), want) {
@@ -122,27 +124,15 @@ func TestFilesThatCannotBePublished(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{filepath.Join(dir, "none")}, exitFailed, "is not a folder that can be read: no such file"},
-		{[]string{filepath.Join(dir, "a.txt")}, exitFailed, "is not a folder that can be read: not a directory"},
-		{[]string{dir, "--type", "tcp"}, exitUsage, "over http or https"},
-		{[]string{dir, "--password", "--password_file", "-"}, exitUsage, "give one of both"},
-		{[]string{dir, "--password_file", "-"}, exitFailed, "there is no password in -"},
+		{[]string{filepath.Join(dir, "none")}, command.ExitFailed, "is not a folder that can be read: no such file"},
+		{[]string{filepath.Join(dir, "a.txt")}, command.ExitFailed, "is not a folder that can be read: not a directory"},
+		{[]string{dir, "--type", "tcp"}, command.ExitUsage, "over http or https"},
+		{[]string{dir, "--password", "--password_file", "-"}, command.ExitUsage, "give one of both"},
+		{[]string{dir, "--password_file", "-"}, command.ExitFailed, "there is no password in -"},
 	} {
 		code, out, errs := run(t, "", append([]string{"files"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.want) || out != "" {
 			t.Errorf("%s: got %d, %q and %q, want %d and %q", c.args, code, out, errs, c.code, c.want)
-		}
-	}
-}
-
-// TestFolderOfAnyNameIsPublished: a name that the daemon takes for no tunnel's is
-// left to it.
-func TestFolderOfAnyNameIsPublished(t *testing.T) {
-	for name, want := range map[string]bool{
-		"photos": true, "Fotos München": true, " ": false, strings.Repeat("a", 65): false, "\xff": false, "a\u202eb": false,
-	} {
-		if got := nameable(name); got != want {
-			t.Errorf("%q: got %v, want %v", name, got, want)
 		}
 	}
 }
@@ -172,7 +162,7 @@ func TestFilesOfTwoFoldersOfOneName(t *testing.T) {
 	}
 	end()
 	code, _, errs := run(t, "", "files", dir, "--name", "photos")
-	if code != exitFailed || !strings.Contains(errs, "another tunnel is called so already") {
+	if code != command.ExitFailed || !strings.Contains(errs, "another tunnel is called so already") {
 		t.Errorf("a name that was asked for: got %d and %q, want the refusal", code, errs)
 	}
 }

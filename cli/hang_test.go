@@ -3,15 +3,13 @@ package cli
 import (
 	"context"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"adit/localapi/client"
+	"adit/cli/command"
 )
 
 // A daemon that hangs is not one that does not run: to start another would not help.
@@ -30,26 +28,10 @@ func TestDaemonThatHangsIsToldFromNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	env, _, errs := testEnv("")
-	if code := Run(ctx, env, []string{"status"}); code != exitFailed {
-		t.Errorf("got exit code %d, want %d", code, exitFailed)
+	if code := Run(ctx, env, []string{"status"}); code != command.ExitFailed {
+		t.Errorf("got exit code %d, want %d", code, command.ExitFailed)
 	}
 	if got := errs.String(); !strings.Contains(got, "does not answer") || strings.Contains(got, "not running") {
 		t.Errorf("got %q, want that something is there and does not answer", got)
-	}
-}
-
-func TestAnotherProgramAtTheUsualAddressIsTold(t *testing.T) {
-	other := httptest.NewServer(http.NotFoundHandler())
-	defer other.Close()
-	env, _, _ := testEnv("")
-	_, err := env.usual(t.Context(), other.URL)
-	if err == nil {
-		t.Fatal("another program was taken for the daemon")
-	}
-	if got := explain(err); !strings.Contains(got, "not an adit daemon") || !strings.Contains(got, "--http_listen") {
-		t.Errorf("got %q, want who is there and what to do", got)
-	}
-	if got := explain(client.ErrNotRunning); !strings.Contains(got, "adit start") {
-		t.Errorf("nobody there: got %q", got)
 	}
 }

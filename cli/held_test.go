@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adit/cli/command"
 )
 
 // holds counts the holds that a fake daemon has, by tunnel.
@@ -65,7 +67,7 @@ func TestShortFormHoldsItsTunnel(t *testing.T) {
 	held := d.serveHolds()
 	_, _, end := startLive(t, false, "http", "3000")
 	held.waitFor(t, "t_1", 1)
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	held.waitFor(t, "t_1", 0)
@@ -158,7 +160,7 @@ func TestShortFormMakesTheForgottenTunnelAnew(t *testing.T) {
 			held.waitFor(t, "t_3", 1)
 			held.waitFor(t, "t_1", 0)
 			out.waitFor(t, "https://again.relay.example")
-			if code := end(); code != exitDone {
+			if code := end(); code != command.ExitDone {
 				t.Errorf("got exit code %d and %s, want 0", code, errs)
 			}
 			if got := d.askedFor(); !slices.Equal(got, test.want) {
@@ -185,7 +187,7 @@ func TestShortFormServesADaemonThatKnowsNoHolding(t *testing.T) {
 	d.set("DELETE /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
 	d.streamEvents(`tunnel {"action":"deleted","tunnel":` + tunnelJSON + `}`)
 	code, _, errs := run(t, "", "http", "3000")
-	if code != exitFailed || !strings.Contains(errs, "deleted by somebody else") {
+	if code != command.ExitFailed || !strings.Contains(errs, "deleted by somebody else") {
 		t.Errorf("got exit code %d and %q", code, errs)
 	}
 	if asked := d.requests(); slices.ContainsFunc(asked, func(a string) bool { return strings.Contains(a, "/hold") }) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -11,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"adit/localapi/client"
-	"adit/service"
+	"adit/cli/command"
 )
 
 // notYet takes the fake daemon's address away until the returned function runs it
@@ -47,7 +45,7 @@ func TestShortFormRunsTheDaemonWhereNoneRuns(t *testing.T) {
 	run, log := d.notYet(t)
 	out, errs, end := startLiveIn(t, func(env *Env) { env.Inside = run }, "http", "3000")
 	out.waitFor(t, "session paused")
-	if code := end(); code != exitDone || errs.String() != "" {
+	if code := end(); code != command.ExitDone || errs.String() != "" {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	if !strings.Contains(out.String(), "this command runs one until it ends") {
@@ -64,7 +62,7 @@ func TestLoginRunsTheDaemonWhereNoneRuns(t *testing.T) {
 	run, log := d.notYet(t)
 	env, out, _ := testEnv("")
 	env.Inside = run
-	if code := Run(context.Background(), env, []string{"login", "adit_secret"}); code != exitDone {
+	if code := Run(context.Background(), env, []string{"login", "adit_secret"}); code != command.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(out.String(), "no daemon runs yet") {
@@ -89,7 +87,7 @@ func TestShortFormEndsWithTheDaemonInIt(t *testing.T) {
 	} {
 		env, _, errs := testEnv("")
 		env.Inside = inside
-		if code := Run(t.Context(), env, []string{"http", "3000"}); code != exitFailed || !strings.Contains(errs.String(), "adit.toml is odd") {
+		if code := Run(t.Context(), env, []string{"http", "3000"}); code != command.ExitFailed || !strings.Contains(errs.String(), "adit.toml is odd") {
 			t.Errorf("%s: exit code %d, %s", name, code, errs)
 		}
 	}
@@ -109,54 +107,13 @@ func TestACommandThatIsLateTakesTheDaemonOfTheOther(t *testing.T) {
 		<-ready
 		return errors.New("the port is in use")
 	}
-	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != exitDone {
+	if code := Run(t.Context(), env, []string{"login", "adit_secret"}); code != command.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
-func TestNothingIsRunBesideAServiceThatStands(t *testing.T) {
-	for state, want := range map[string]bool{
-		service.NotInstalled: true, "": true,
-		service.Stopped: false, service.Starting: false, service.Running: false, service.Failed: false,
-	} {
-		if got := mayRunInside(service.Status{State: state}); got != want {
-			t.Errorf("%q: got %v, want %v", state, got, want)
-		}
-	}
-}
-
-// A daemon that another runs is left to it: adit start is started again by whoever
-// ended it. Of another short form's, a short form takes the place.
-func TestShortFormTakesThePlaceOfAnotherShortForm(t *testing.T) {
-	for runBy, want := range map[string]bool{"": false, "adit http": true} {
-		began := false
-		in := &inside{env: &Env{Inside: func(ctx context.Context, _ string, ready func()) error {
-			began = true
-			ready()
-			<-ctx.Done()
-			return nil
-		}}}
-		if got := in.takeOver(t.Context(), client.Status{RunBy: runBy}); got != want || began != want {
-			t.Errorf("%q: got %v, begun %v; want %v", runBy, got, began, want)
-		}
-		if err := in.end(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func TestStatusSaysWhichCommandTheDaemonIsAPartOf(t *testing.T) {
-	var text bytes.Buffer
-	writeStatus(&text, client.Status{PID: 4711, RunBy: "adit http"})
-	if !strings.Contains(text.String(), "process 4711 (adit http, and ends with it)") {
-		t.Errorf("got %s", text.String())
 	}
 }
 
 // The relay may need its time, or not be the one that the token names.
 func TestShortFormSaysWhatItWaitsFor(t *testing.T) {
-	defer func(was time.Duration) { waitUntold = was }(waitUntold)
-	waitUntold = time.Millisecond
 	d := newFakeDaemon(t)
 	d.set("GET /api/v1/status", `{"data":`+pausedJSON+`}`)
 	d.streamEvents(liveEvents()...)
@@ -175,7 +132,7 @@ func TestShortFormSaysWhatItWaitsFor(t *testing.T) {
 	errs.waitFor(t, "Waiting for the session, which is paused: paused by a person")
 	close(said)
 	out.waitFor(t, "Forwarding")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

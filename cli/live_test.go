@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adit/cli/command"
 )
 
 // lockedBuffer is a stream that a test may read while a command writes.
@@ -107,7 +109,7 @@ func TestShortFormLogsAndRemovesItsTunnel(t *testing.T) {
 	d.streamEvents(liveEvents()...)
 	out, errs, end := startLive(t, false, "http", "3000", "--domain", "shop")
 	out.waitFor(t, "session paused")
-	if code := end(); code != exitDone || errs.String() != "" {
+	if code := end(); code != command.ExitDone || errs.String() != "" {
 		t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
 	}
 	golden(t, "live", clocks.ReplaceAllString(out.String(), "hh:mm:ss"))
@@ -125,7 +127,7 @@ func TestShortFormDrawsOnATerminal(t *testing.T) {
 	d.streamEvents(liveEvents()...)
 	out, _, end := startLive(t, true, "https", "3000")
 	out.waitFor(t, "paused by a person")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	screens := strings.Split(strings.NewReplacer("\x1b[K", "", "\x1b[J", "").Replace(out.String()), "\x1b[H")
@@ -160,7 +162,7 @@ func TestShortFormPrintsJSONOnce(t *testing.T) {
 	d.streamEvents(liveEvents()...)
 	out, _, end := startLive(t, false, "tcp", "22", "--json")
 	out.waitFor(t, "\n}\n")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	if !strings.HasPrefix(out.String(), "{") || strings.Count(out.String(), "\n}\n") != 1 {
@@ -173,7 +175,7 @@ func TestShortFormEndsWhenItsTunnelIsDeleted(t *testing.T) {
 	d.set("DELETE /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
 	d.streamEvents(`tunnel {"action":"deleted","tunnel":` + tunnelJSON + `}`)
 	code, _, errs := run(t, "", "http", "3000")
-	if code != exitFailed || !strings.Contains(errs, "deleted by somebody else") {
+	if code != command.ExitFailed || !strings.Contains(errs, "deleted by somebody else") {
 		t.Errorf("got exit code %d and %q", code, errs)
 	}
 }
@@ -183,7 +185,7 @@ func TestShortFormOutlivesTheDaemonsRestart(t *testing.T) {
 	d.Config.Handler = dropFirst(d.Config.Handler)
 	out, _, end := startLive(t, false, "http", "3000")
 	out.waitFor(t, "the daemon is back")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	if !strings.Contains(out.String(), "is not heard") {
@@ -219,7 +221,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	)
 	out, _, end := startLive(t, false, "logs", "--follow", "--level", "warn")
 	out.waitFor(t, "ERROR shown")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	if strings.Contains(out.String(), "not shown") {
@@ -258,7 +260,7 @@ func TestNoLineIsLostBetweenTheLogAndItsEvents(t *testing.T) {
 	})
 	out, _, end := startLive(t, false, "logs", "--follow")
 	out.waitFor(t, "WARN  between")
-	if code := end(); code != exitDone {
+	if code := end(); code != command.ExitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	if n := strings.Count(out.String(), "early"); n != 1 {
@@ -271,7 +273,7 @@ func TestTheClientIsFoundInTheStateFolderAlone(t *testing.T) {
 	if err := os.Remove(filepath.Join(os.Getenv("ADIT_STATE_DIR"), "runtime.json")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, _ := run(t, "", "status"); code != exitFailed || len(d.requests()) != 0 {
+	if code, _, _ := run(t, "", "status"); code != command.ExitFailed || len(d.requests()) != 0 {
 		t.Errorf("got exit code %d and requests %v, want a failure and none", code, d.requests())
 	}
 }
@@ -287,7 +289,7 @@ func TestATokenThatIsOfNoUseIsNotSaidToBeMissing(t *testing.T) {
 	} {
 		d.set("GET /api/v1/status", fmt.Sprintf(`{"data":{"state":"unconfigured","last_error":%q}}`, reason))
 		for _, args := range [][]string{{"http", "3000"}, {"tunnel", "create", "3000"}} {
-			if code, _, errs := run(t, "", args...); code != exitFailed || errs != want {
+			if code, _, errs := run(t, "", args...); code != command.ExitFailed || errs != want {
 				t.Errorf("adit %s: got %d and %q, want %q", strings.Join(args, " "), code, errs, want)
 			}
 		}
@@ -303,7 +305,7 @@ func TestShortFormEndsWithTheToken(t *testing.T) {
 	d.streamEvents("status "+statusJSON, "status "+freshJSON)
 	_, errs, end := startLive(t, false, "http", "3000")
 	errs.waitFor(t, "`adit login TOKEN`")
-	if code := end(); code != exitFailed {
+	if code := end(); code != command.ExitFailed {
 		t.Errorf("got exit code %d, want 1", code)
 	}
 	asked := d.changes()
@@ -323,7 +325,7 @@ func TestShortFormEndsWithARevokedToken(t *testing.T) {
 			d.streamEvents("status "+statusJSON, "status "+rejected("the relay refuses the token for now: its time has ended; ask its operator"), "status "+rejected(revoked))
 			out, errs, end := startLive(t, terminal, "http", "3000")
 			errs.waitFor(t, revoked)
-			if code := end(); code != exitFailed {
+			if code := end(); code != command.ExitFailed {
 				t.Errorf("got exit code %d, want 1", code)
 			}
 			if !strings.Contains(out.String(), "refuses the token for now") {

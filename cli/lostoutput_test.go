@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // noRoom is an output on a disk that is full.
@@ -22,14 +24,14 @@ func TestLostOutputIsAFailure(t *testing.T) {
 		env, _, errs := testEnv("")
 		env.Out = noRoom{full}
 		code := Run(t.Context(), env, strings.Fields(args))
-		if code != exitFailed || !strings.Contains(errs.String(), full.Error()) || strings.Count(errs.String(), "\n") != 1 {
+		if code != command.ExitFailed || !strings.Contains(errs.String(), full.Error()) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("adit %s: got exit code %d and %q, want 1 and one line that says why", args, code, errs)
 		}
 	}
 	// Whoever reads has gone, as in adit help | head: there is nobody to tell.
 	env, _, errs := testEnv("")
 	env.Out = noRoom{syscall.EPIPE}
-	if code := Run(t.Context(), env, []string{"help"}); code != exitDone || errs.Len() > 0 {
+	if code := Run(t.Context(), env, []string{"help"}); code != command.ExitDone || errs.Len() > 0 {
 		t.Errorf("nobody reads: got exit code %d and %q", code, errs)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // followed runs `adit relay access --follow` with flags at a relay that tells of live
@@ -37,7 +39,7 @@ func followed(t *testing.T, live, stored, until string, flags ...string) (code i
 	o := &lockedBuffer{}
 	env.Out = o
 	env.Getenv = func(name string) string {
-		return map[string]string{envAdminURL: server.URL, envAdminToken: "x"}[name]
+		return map[string]string{"ADIT_RELAY_ADMIN_URL": server.URL, "ADIT_RELAY_ADMIN_TOKEN": "x"}[name]
 	}
 	done := make(chan int, 1)
 	go func() { done <- Run(ctx, env, append([]string{"relay", "access", "--follow"}, flags...)) }()
@@ -80,11 +82,11 @@ func TestAccessIsFollowed(t *testing.T) {
 
 func TestFollowedAccessThatEnds(t *testing.T) {
 	code, out, errs, _ := followed(t, "event: access\ndata: "+accessEvent("/last", "")+"\n\n", "", "")
-	if code != exitFailed || !strings.Contains(out, "/last") || !strings.Contains(errs, "the relay ended its events") {
+	if code != command.ExitFailed || !strings.Contains(out, "/last") || !strings.Contains(errs, "the relay ended its events") {
 		t.Errorf("exit code %d, got %q, said %q", code, out, errs)
 	}
 	for flag, want := range map[string]string{"--export=a.csv": "choose one of them", "--until=1h": "after any time"} {
-		if code, _, errs, asked := followed(t, "", "", "", flag); code != exitUsage || !strings.Contains(errs, want) || len(asked) > 0 {
+		if code, _, errs, asked := followed(t, "", "", "", flag); code != command.ExitUsage || !strings.Contains(errs, want) || len(asked) > 0 {
 			t.Errorf("%s: exit code %d, said %q, asked for %v", flag, code, errs, asked)
 		}
 	}

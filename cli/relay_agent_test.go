@@ -3,17 +3,19 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // TestRelayCommandsTellAnAgentFromARelay point the relay's commands at a daemon.
 func TestRelayCommandsTellAnAgentFromARelay(t *testing.T) {
 	daemon := newFakeDaemon(t)
-	t.Setenv(envAdminURL, daemon.URL)
-	t.Setenv(envAdminToken, "secret")
+	t.Setenv("ADIT_RELAY_ADMIN_URL", daemon.URL)
+	t.Setenv("ADIT_RELAY_ADMIN_TOKEN", "secret")
 	for _, args := range [][]string{{"relay", "status"}, {"relay", "client", "list"}, {"relay", "client", "add", "laptop"}} {
 		code, _, errs := run(t, "", args...)
-		if want := "is the local API of an agent, not a relay's console"; code != exitFailed || !strings.Contains(errs, want) {
-			t.Errorf("%v: got exit code %d, %q, want %d and %q", args, code, errs, exitFailed, want)
+		if want := "is the local API of an agent, not a relay's console"; code != command.ExitFailed || !strings.Contains(errs, want) {
+			t.Errorf("%v: got exit code %d, %q, want %d and %q", args, code, errs, command.ExitFailed, want)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adit/cli/command"
 )
 
 // TestBackupLeavesWhatIsNoFile holds that a backup into a pipe, or a device as
@@ -25,8 +27,10 @@ func TestBackupLeavesWhatIsNoFile(t *testing.T) {
 	backup := func(path string) {
 		t.Helper()
 		env, out, errs := testEnv("")
-		env.Getenv = func(name string) string { return map[string]string{envAdminURL: s.URL, envAdminToken: "x"}[name] }
-		if code := Run(t.Context(), env, []string{"relay", "backup", path}); code != exitDone {
+		env.Getenv = func(name string) string {
+			return map[string]string{"ADIT_RELAY_ADMIN_URL": s.URL, "ADIT_RELAY_ADMIN_TOKEN": "x"}[name]
+		}
+		if code := Run(t.Context(), env, []string{"relay", "backup", path}); code != command.ExitDone {
 			t.Fatalf("got exit code %d, %q and %q", code, out, errs)
 		}
 	}

@@ -2,52 +2,25 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"adit/cli/command"
+	"adit/cli/completion"
+	"adit/cli/daemon"
+	"adit/cli/stdio"
 	"adit/internal/buildinfo"
-)
-
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
 )
 
 // Run runs one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
-	out := &output{Writer: env.Out}
-	env.Out = out
-	root := newRoot(env)
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	err, lost := out.failure(err)
-	if err == nil {
-		return exitDone
-	}
-	if errors.Is(err, errQuiet) {
-		return exitFailed
-	}
-	message := printable(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
-	var usage *usageError
-	if !lost && (!env.ran || errors.As(err, &usage)) {
-		after := "; "
-		if strings.HasSuffix(message, "?") {
-			after = " "
-		}
-		fmt.Fprintf(env.Err, "adit: %s%s`%s` shows how it is used\n", message, after, usageHelp(cmd))
-		return exitUsage
-	}
-	fmt.Fprintf(env.Err, "adit: %s\n", message)
-	return exitFailed
+	std := env.streams()
+	return command.Run(ctx, newRoot(env, std), std, args, daemon.Explain)
 }
 
-func newRoot(env *Env) *cobra.Command {
+// newRoot returns the tree of all commands, which write to std.
+func newRoot(env *Env, std *stdio.Streams) *cobra.Command {
+	find := env.finder()
 	var version bool
 	root := &cobra.Command{
 		Use:   "adit",
@@ -77,97 +50,31 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return noCommand(cmd, args[0])
+				return command.NoCommand(cmd, args[0])
 			}
 			switch {
-			case version && env.json:
-				return printVersion(env)
+			case version && std.JSON:
+				return printVersion(std)
 			case version:
-				env.say("adit version %s", buildinfo.Get().Version)
+				std.Say("adit version %s", buildinfo.Get().Version)
 				return nil
-			case env.json:
-				return usagef("--json needs a command, as adit status --json")
+			case std.JSON:
+				return command.Usagef("--json needs a command, as adit status --json")
 			}
 			return cmd.Help()
 		},
 	}
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
-	root.SetFlagErrorFunc(flagMistake)
-	root.SetIn(env.In)
-	root.SetOut(env.Out)
-	root.SetErr(env.Err)
-	root.PersistentFlags().BoolVar(&env.json, "json", false, "print one JSON document instead of text")
-	// A flag is named as its config key; hyphens are taken too.
-	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
-	})
-	cobra.EnableCommandSorting = false // the parts' order is a newcomer's way
-	cobra.MousetrapHelpText = ""       // started from Windows' menu, adit tray must run
-	for _, part := range parts {
+	for _, part := range env.parts(std, find) {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
-		for _, command := range part.commands {
-			c := command(env)
+		for _, c := range part.commands {
 			c.GroupID = part.id
 			root.AddCommand(c)
 		}
 	}
 	root.SetHelpCommandGroupID("machine")
 	root.SetCompletionCommandGroupID("machine")
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd("completion")
-	for _, c := range root.Commands() {
-		switch c.Name() { // cobra's own show a page for any word, and call that done
-		case "help":
-			c.Run, c.RunE = nil, describe
-			c.Short = "Show how a command is used"
-		case "completion":
-			c.Args, c.RunE = nil, needsCommand
-			c.Short = "Make the completion script of a shell"
-		}
-	}
-	env.watch(root)
-	env.complete(root)
-	usageOfGroups(root)
-	env.fitHelp(root)
+	command.Finish(root, std)
+	completion.Offer(root, find)
 	return root
-}
-
-// watch notes when a command has been understood and begins.
-func (e *Env) watch(cmd *cobra.Command) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			e.ran = true
-			return run(cmd, args)
-		}
-	}
-	for _, child := range cmd.Commands() {
-		e.watch(child)
-	}
-}
-
-// group is a command that only has others.
-func group(use, short, long string, children ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{
-		Use: use, Short: short, Long: long,
-		RunE: needsCommand,
-	}
-	g.AddCommand(children...)
-	return g
-}
-
-// args checks how many there are, and names those that are missing. In names,
-// what may be left out stands in square brackets at the end.
-func args(least, most int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			needed, _, _ := strings.Cut(names, " [")
-			return usagef("%s needs %s", cmd.CommandPath(), needed)
-		case len(args) > most && most == 0:
-			return usagef("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
-		case len(args) > most:
-			return usagef("%s takes %s and no more, and %q is more", cmd.CommandPath(), names, args[most])
-		}
-		return nil
-	}
 }

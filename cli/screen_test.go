@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"adit/localapi/client"
+	"adit/cli/command"
+	"adit/cli/terminal"
 )
 
 // A screen that scrolls when it is drawn over leaves what was drawn before above.
 func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
-	for _, size := range []screen{{40, 24}, {40, 14}, {60, 8}, {200, 60}, {30, 3}, {1, 2}} {
+	for _, size := range []struct{ columns, rows int }{{40, 24}, {40, 14}, {60, 8}, {200, 60}, {30, 3}, {1, 2}} {
 		t.Run(fmt.Sprintf("%dx%d", size.columns, size.rows), func(t *testing.T) {
 			d := newFakeDaemon(t)
 			events := liveEvents()
@@ -43,7 +44,7 @@ func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
 					t.Fatalf("got %d lines for %d rows:\n%s", len(lines), size.rows, text)
 				}
 				for _, line := range lines {
-					if size.columns >= leastColumns && pad(line, size.columns+1) == line {
+					if size.columns >= 32 && terminal.Pad(line, size.columns+1) == line {
 						t.Fatalf("got a line wider than %d columns: %q", size.columns, line)
 					}
 				}
@@ -55,28 +56,6 @@ func TestShortFormFitsTheScreenThatThereIs(t *testing.T) {
 	}
 }
 
-func TestRequestLineKeepsToItsColumns(t *testing.T) {
-	r := client.RequestSummary{Kind: "http", State: "done", Method: "GET", Path: "/" + strings.Repeat("页", 80), Status: 200, DurationMillis: 3}
-	for _, columns := range []int{leastColumns, 40, 41, 80, 96, 300} {
-		line := requestLine(r, client.Tunnel{}, columns)
-		if want := min(columns, usualColumns); pad(line, want) != line || pad(line, want+1) == line {
-			t.Errorf("%d columns: got %q", columns, line)
-		}
-		if !strings.HasSuffix(line, "3.0 ms") || !strings.Contains(line, "…") {
-			t.Errorf("%d columns: got %q, want that it is cut and the time is there", columns, line)
-		}
-	}
-}
-
-func TestRequestsOfAWildcardTellTheirHost(t *testing.T) {
-	r := client.RequestSummary{Kind: "http", State: "done", Method: "GET", Host: "ann.shop.example", Path: "/cart", Status: 200}
-	for domain, want := range map[string]string{"shop.example": " GET /cart ", "*.shop.example": " GET ann.shop.example/cart ", "*.shop": " GET ann.shop.example/cart "} {
-		if line := requestLine(r, client.Tunnel{Domain: domain}, usualColumns); !strings.Contains(line, want) {
-			t.Errorf("%s: got %q, want%q", domain, line, want)
-		}
-	}
-}
-
 func TestWhatIsDoneIsOneDocumentToo(t *testing.T) {
 	newFakeDaemon(t)
 	file := filepath.Join(t.TempDir(), "traffic.har")
@@ -85,7 +64,7 @@ func TestWhatIsDoneIsOneDocumentToo(t *testing.T) {
 	} {
 		code, out, errs := run(t, "", append(args, "--json")...)
 		var document map[string]any
-		if err := json.Unmarshal([]byte(out), &document); err != nil || code != exitDone || len(document) == 0 {
+		if err := json.Unmarshal([]byte(out), &document); err != nil || code != command.ExitDone || len(document) == 0 {
 			t.Errorf("%v: got %d %q %q, want one JSON document", args, code, out, errs)
 		}
 	}
@@ -94,7 +73,7 @@ func TestWhatIsDoneIsOneDocumentToo(t *testing.T) {
 func TestVersionIsOneDocumentHoweverItIsAskedFor(t *testing.T) {
 	_, want, _ := run(t, "", "version", "--json")
 	for _, args := range [][]string{{"--version", "--json"}, {"--json", "--version"}, {"--json", "-v"}} {
-		if code, out, errs := run(t, "", args...); code != exitDone || out != want || errs != "" {
+		if code, out, errs := run(t, "", args...); code != command.ExitDone || out != want || errs != "" {
 			t.Errorf("adit %s: got exit code %d, %q and %q, want 0 and %q", strings.Join(args, " "), code, out, errs, want)
 		}
 	}
@@ -104,10 +83,10 @@ func TestVersionIsOneDocumentHoweverItIsAskedFor(t *testing.T) {
 // of what is not given a page for people.
 func TestJSONOfNoCommandIsWrongUsage(t *testing.T) {
 	code, out, errs := run(t, "", "--json")
-	if want := "adit: --json needs a command, as adit status --json; `adit help` shows how it is used\n"; code != exitUsage || out != "" || errs != want {
+	if want := "adit: --json needs a command, as adit status --json; `adit help` shows how it is used\n"; code != command.ExitUsage || out != "" || errs != want {
 		t.Errorf("got exit code %d, %q and %q, want 2 and %q", code, out, errs, want)
 	}
-	if code, out, _ := run(t, ""); code != exitDone || !strings.Contains(out, "adit dev 8000") {
+	if code, out, _ := run(t, ""); code != command.ExitDone || !strings.Contains(out, "adit dev 8000") {
 		t.Errorf("without it: got exit code %d and %q, want 0 and the help", code, out)
 	}
 }
@@ -119,8 +98,8 @@ func TestArchiveThatIsThereOutlivesARefusal(t *testing.T) {
 	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, _ := run(t, "", "requests", "export", file); code != exitFailed {
-		t.Errorf("got exit code %d, want %d", code, exitFailed)
+	if code, _, _ := run(t, "", "requests", "export", file); code != command.ExitFailed {
+		t.Errorf("got exit code %d, want %d", code, command.ExitFailed)
 	}
 	if text, _ := os.ReadFile(file); string(text) != "before" {
 		t.Errorf("got %q, want the archive as it was", text)
@@ -130,8 +109,8 @@ func TestArchiveThatIsThereOutlivesARefusal(t *testing.T) {
 func TestLimitThatNothingCanHaveIsWrongUsage(t *testing.T) {
 	newFakeDaemon(t)
 	for _, args := range [][]string{{"logs", "--limit", "-3"}, {"logs", "--limit", "0"}, {"requests", "list", "--limit", "-1"}} {
-		if code, out, errs := run(t, "", args...); code != exitUsage || out != "" || !strings.Contains(errs, "--limit") {
-			t.Errorf("%v: got %d %q %q, want %d and the flag", args, code, out, errs, exitUsage)
+		if code, out, errs := run(t, "", args...); code != command.ExitUsage || out != "" || !strings.Contains(errs, "--limit") {
+			t.Errorf("%v: got %d %q %q, want %d and the flag", args, code, out, errs, command.ExitUsage)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"adit/cli/definition"
 	"adit/localapi/client"
 )
 
@@ -33,7 +34,7 @@ func TestWhatStrangersSentDoesNotSteerTheScreen(t *testing.T) {
 	for _, args := range [][]string{{"relay", "access"}, {"relay", "audit", "list"}, {"relay", "client", "show", "shop"}, {"relay", "sink", "list"}} {
 		env, out, errs := testEnv("")
 		env.Getenv = func(name string) string {
-			return map[string]string{envAdminURL: server.URL, envAdminToken: "x"}[name]
+			return map[string]string{"ADIT_RELAY_ADMIN_URL": server.URL, "ADIT_RELAY_ADMIN_TOKEN": "x"}[name]
 		}
 		Run(t.Context(), env, args)
 		said := out.String() + errs.String()
@@ -65,7 +66,7 @@ func TestWhatARelayCallsAnAddressDoesNotSteerTheScreen(t *testing.T) {
 
 func TestWhatARelaySaysOfATunnelDoesNotSteerTheScreen(t *testing.T) {
 	var out strings.Builder
-	writeTunnel(&out, client.Tunnel{Name: "web", Error: hostile})
+	definition.Write(&out, client.Tunnel{Name: "web", Error: hostile})
 	if said := out.String(); !strings.Contains(said, "was let in") || strings.ContainsAny(said, "\x1b\x07\u009b\u202e\u2066\ufeff") || strings.Contains(said, "\n203.0.113.9") {
 		t.Errorf("got %q, which the screen obeys", said)
 	}

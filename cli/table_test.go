@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"adit/cli/terminal"
 )
 
 // atScreen runs a command for a person whose screen has so many columns; 0 is for
@@ -74,8 +76,8 @@ func TestWhatAPersonSeesFitsTheScreen(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant as many lines as in\n%s", command, narrow, piped)
 		}
 		for line := range strings.Lines(narrow) {
-			if line = strings.TrimSuffix(line, "\n"); columnsIn(line) > columns {
-				t.Errorf("%s: got a line of %d columns, want at most %d: %s", command, columnsIn(line), columns, line)
+			if line = strings.TrimSuffix(line, "\n"); terminal.Columns(line) > columns {
+				t.Errorf("%s: got a line of %d columns, want at most %d: %s", command, terminal.Columns(line), columns, line)
 			}
 		}
 		const address = "q7nfz2kdbe.tunnel.example.com"

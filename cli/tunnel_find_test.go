@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"adit/cli/command"
 )
 
 // TestTunnelIsFoundByItsDomain has commands take what adit tunnel create --domain
@@ -33,7 +35,7 @@ func TestTunnelIsFoundByItsDomain(t *testing.T) {
 		}
 		code, _, errs := run(t, "", "tunnel", "stop", named)
 		asked := d.requests()
-		if (code == exitDone) != strings.HasPrefix(want, "t_") || !strings.Contains(asked[len(asked)-1]+errs, want) {
+		if (code == command.ExitDone) != strings.HasPrefix(want, "t_") || !strings.Contains(asked[len(asked)-1]+errs, want) {
 			t.Errorf("%q: got exit code %d, %q and %q, want %s", named, code, asked, errs, want)
 		}
 	}

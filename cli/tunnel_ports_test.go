@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"adit/cli/command"
 )
 
 func TestPortsHaveATunnelEach(t *testing.T) {
@@ -40,7 +42,7 @@ func TestPortsAreAllPublishedOrNone(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.refusesTunnel(3, `{"code":"conflict","message":"the port 20002 is taken"}`)
 	code, out, errs := run(t, "", strings.Fields("tunnel create 20000 --type tcp --ports 5")...)
-	if code != exitFailed || out != "" || !strings.Contains(errs, "port 20002: the port 20002 is taken") {
+	if code != command.ExitFailed || out != "" || !strings.Contains(errs, "port 20002: the port 20002 is taken") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	if strings.Contains(errs, "stay") {
@@ -59,7 +61,7 @@ func TestPortsThatStayAreNamed(t *testing.T) {
 	d.refusesTunnel(2, `{"code":"relay_unreachable","message":"no answer"}`)
 	code, _, errs := run(t, "", strings.Fields("tunnel create 20000 --type tcp --ports 5")...)
 	const want = "port 20001: no answer; `adit doctor` finds out why; of the other ports' tunnels these stay: t_1"
-	if code != exitFailed || !strings.Contains(errs, want) {
+	if code != command.ExitFailed || !strings.Contains(errs, want) {
 		t.Errorf("exit code %d: %s, want %s", code, errs, want)
 	}
 }
@@ -70,7 +72,7 @@ func TestPortsThatAreNoneAreWrongUse(t *testing.T) {
 		"22 --type tcp --ports 0", "22 --type tcp --ports 257", "22 --type tcp --ports -1", "22 --ports 2", "22 --type tls --ports 2",
 		"65535 --type udp --ports 2", "22 --type udp --remote_port 65300 --ports 256",
 	} {
-		if code, out, errs := run(t, "", strings.Fields("tunnel create "+args)...); code != exitUsage || out != "" || !strings.Contains(errs, "ports") {
+		if code, out, errs := run(t, "", strings.Fields("tunnel create "+args)...); code != command.ExitUsage || out != "" || !strings.Contains(errs, "ports") {
 			t.Errorf("%s: exit code %d: %s%s", args, code, out, errs)
 		}
 	}

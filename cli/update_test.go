@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"adit/cli/command"
 	"adit/internal/buildinfo"
 )
 
@@ -24,8 +25,8 @@ func TestUpdateOffersWhatThisPlatformHas(t *testing.T) {
 		platform, says, errs string
 		code                 int
 	}{
-		{own, "adit 99.0.0 is offered; this is", "", exitDone},
-		{"linux/other", "", "version 99.0.0 is not offered for " + own, exitFailed},
+		{own, "adit 99.0.0 is offered; this is", "", command.ExitDone},
+		{"linux/other", "", "version 99.0.0 is not offered for " + own, command.ExitFailed},
 	} {
 		manifest := `{"version":"99.0.0","files":{"` + tt.platform + `":{"url":"adit","size":1,"sha256":""}}}`
 		signature := base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(manifest)))

@@ -6,23 +6,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"adit/cli/command"
+	"adit/cli/stdio"
 	"adit/internal/buildinfo"
 )
 
-func versionCommand(env *Env) *cobra.Command {
+func versionCommand(std *stdio.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Show version, commit, Go version and platform",
 		Example: `  adit version
   adit version --json | jq -r .version`,
-		Args: args(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error { return printVersion(env) },
+		Args: command.Args(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error { return printVersion(std) },
 	}
 }
 
-func printVersion(env *Env) error {
+func printVersion(std *stdio.Streams) error {
 	i := buildinfo.Get()
-	return env.print(i, func(w io.Writer) {
+	return std.Print(i, func(w io.Writer) {
 		commit := i.Commit
 		if commit == "" {
 			commit = "unknown"

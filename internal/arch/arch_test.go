@@ -194,6 +194,27 @@ var walls = []struct {
 	{"tray", []string{"internal", "tray", "localapi/client"}},
 	{"service", []string{"internal", "service", "localapi", "tunnel/agent", "tunnel/link", "frontend"}},
 	{"frontend", []string{}},
+	{"cli/localtime", []string{}},
+	{"cli/terminal", []string{}},
+	{"cli/browser", []string{}},
+	{"cli/table", []string{"internal", "cli/terminal"}},
+	{"cli/stdio", []string{"cli/table", "cli/terminal"}},
+	{"cli/command", []string{"internal", "cli/stdio", "cli/terminal"}},
+	{"cli/man", []string{"cli/command"}},
+	{"cli/daemon", []string{"internal", "localapi/client", "service"}},
+	{"cli/completion", []string{"internal", "localapi/client", "cli/daemon"}},
+	{"cli/definition", []string{"internal", "localapi/client", "cli/command", "cli/localtime"}},
+	{"cli/policy", []string{"internal", "cli/command"}},
+	{"cli/tunnel", []string{"internal", "localapi/client", "cli/command", "cli/daemon", "cli/definition", "cli/policy", "cli/stdio", "cli/table"}},
+	{"cli/agent", []string{"internal", "localapi/client", "cli/command", "cli/daemon", "cli/definition", "cli/localtime", "cli/stdio", "cli/table", "cli/terminal"}},
+	{"cli/requests", []string{"internal", "localapi/client", "cli/command", "cli/daemon", "cli/localtime", "cli/stdio", "cli/table", "cli/terminal", "cli/tunnel"}},
+	{"cli/visit", []string{"internal", "localapi/client", "cli/command", "cli/completion", "cli/daemon", "cli/stdio", "cli/table"}},
+	{"cli/publish", []string{"internal", "localapi/client", "cli/agent", "cli/command", "cli/daemon", "cli/definition", "cli/localtime", "cli/requests", "cli/stdio", "cli/terminal"}},
+	{"cli/machine", []string{"internal", "localapi/client", "service", "tray", "cli/command", "cli/daemon", "cli/stdio"}},
+	{"cli/dev", []string{"internal", "localapi/client", "service", "tunnel/relay", "cli/command", "cli/stdio"}},
+	{"cli/relay/admin", []string{"tunnel/relay/datadir"}},
+	{"cli/relay", []string{"internal", "tunnel/relay", "tunnel/wire", "cli/command", "cli/localtime", "cli/policy", "cli/relay", "cli/stdio", "cli/table"}},
+	{"cli", []string{"internal", "cli"}},
 }
 
 func TestImportsRunDown(t *testing.T) {
@@ -207,6 +228,9 @@ func TestImportsRunDown(t *testing.T) {
 			ours, ok := strings.CutPrefix(imported, "adit/")
 			if !ok {
 				continue
+			}
+			if ours == "cli" && f.path != "." && !testOnly(f.path) {
+				t.Errorf("%s imports the command line, which only main does", f.path)
 			}
 			if within(f.path, "internal") && !within(ours, "internal") && !testOnly(f.path) {
 				t.Errorf("%s is a leaf and imports %s", f.path, ours)

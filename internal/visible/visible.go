@@ -29,6 +29,15 @@ func Text(s string) string {
 	return b.String()
 }
 
+// Lines is Text for text of several lines, which stay; a tab is as much space.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Text(strings.ReplaceAll(strings.TrimSuffix(lines[i], "\r"), "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Hidden reports whether a person who looks at r sees something else than r:
 // control characters; format characters, among them those that turn the
 // direction of text (Unicode TR 36, section 3.1); separators of lines; and what

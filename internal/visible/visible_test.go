@@ -51,3 +51,9 @@ func TestClipCutsBetweenCharacters(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesStay(t *testing.T) {
+	if got, want := Lines("a\tb\r\n\x1b[2J\n"), "a    b\n·[2J\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

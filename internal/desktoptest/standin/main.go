@@ -25,8 +25,8 @@ import (
 
 func main() {
 	env := cli.System()
-	env.Daemon = func(ctx context.Context, opts cli.DaemonOptions) error {
-		return service.Main(ctx, func(ctx context.Context, ready func()) error { return serve(ctx, opts.HTTPListen, ready) })
+	env.Daemon = func(ctx context.Context, httpListen string) error {
+		return service.Main(ctx, func(ctx context.Context, ready func()) error { return serve(ctx, httpListen, ready) })
 	}
 	os.Exit(cli.Run(context.Background(), env, cli.Args(os.Args)))
 }

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/stdio"
+	"adit/localapi/client"
+)
+
+// maxToken bounds what is read of a token from the standard input.
+const maxToken = 4096
+
+// LoginCommand is adit login.
+func LoginCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	return &cobra.Command{
+		Use:     "login TOKEN [CLIENT_ID]",
+		Aliases: []string{"authtoken"},
+		Short:   "Connect this machine to the relay that a token names",
+		Long: `Connect this machine to the relay that an auth token names.
+
+The relay's operator makes a token with "adit relay client add NAME". The daemon
+uses it at once, and keeps it. A token that the relay refuses changes nothing.
+Where no daemon runs, and none is installed as a service, the token is kept for
+those that you run yourself.
+With - the token is read from the standard input, which keeps it out of the
+shell's history.`,
+		Example: `  adit login adit_AbCd…
+  adit login - < token.txt
+  adit login adit_AbCd… workshop-nas`,
+		Args: command.Args(1, 2, "TOKEN [CLIENT_ID]"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			token := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
+			if args[0] == "-" {
+				line, err := bufio.NewReader(io.LimitReader(std.In, maxToken)).ReadString('\n')
+				if err != nil && err != io.EOF {
+					return fmt.Errorf("read the token from the standard input: %w", err)
+				}
+				token.AuthToken = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // as PowerShell writes files
+			}
+			if token.AuthToken == "" {
+				return command.Usagef("the token is empty")
+			}
+			if len(args) > 1 {
+				token.ClientID = args[1]
+			}
+			c, own, err := find.ClientOrEmbedded(cmd.Context(), "adit login")
+			if err != nil {
+				return err
+			}
+			defer func() { err = cmp.Or(own.End(), err) }()
+			auth, err := daemon.Patiently(cmd.Context(), func() (client.AuthStatus, error) {
+				return c.ConfigureAuth(cmd.Context(), token)
+			})
+			var refusal *client.Error
+			if errors.As(err, &refusal) && refusal.Code == client.ErrorCodeRelayUnreachable {
+				// What doctor tries is the relay in force, if there is one.
+				return errors.New(refusal.Message + "; nothing was changed, so try again when it answers")
+			}
+			if err != nil {
+				return err
+			}
+			return std.Print(auth, func(w io.Writer) {
+				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
+				if own.Runs() {
+					fmt.Fprintf(w, "The token is kept, and no daemon runs yet: the next command runs one while it lasts,\n")
+					fmt.Fprintf(w, "adit start runs one that goes on. A service has a token of its own.\n")
+				}
+				fmt.Fprintf(w, "Publish something: adit https 3000\n")
+			})
+		},
+	}
+}
+
+// LogoutCommand is adit logout.
+func LogoutCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	return &cobra.Command{
+		Use:     "logout",
+		Short:   "Forget the token and close the session",
+		Example: "  adit logout",
+		Args:    command.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := find.Client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if _, err := daemon.Patiently(cmd.Context(), func() (struct{}, error) {
+				return struct{}{}, c.ForgetAuth(cmd.Context())
+			}); err != nil {
+				return err
+			}
+			forgotten := struct {
+				Configured bool `json:"configured"`
+			}{}
+			return std.Print(forgotten, func(w io.Writer) {
+				fmt.Fprintln(w, "The token is forgotten and the session closed.")
+			})
+		},
+	}
+}

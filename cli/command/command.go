@@ -1,0 +1,53 @@
+// Package command is the manners of a command line: how commands are grouped, what
+// they may be given, what is said of a wrong one, how their help reads, and the exit
+// codes. What the commands are and do is others'.
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Group is a command that only has others.
+func Group(use, short, long string, children ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use: use, Short: short, Long: long,
+		RunE: needsCommand,
+	}
+	g.AddCommand(children...)
+	return g
+}
+
+// Args checks how many there are, and names those that are missing. In names,
+// what may be left out stands in square brackets at the end.
+func Args(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			needed, _, _ := strings.Cut(names, " [")
+			return Usagef("%s needs %s", cmd.CommandPath(), needed)
+		case len(args) > most && most == 0:
+			return Usagef("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
+		case len(args) > most:
+			return Usagef("%s takes %s and no more, and %q is more", cmd.CommandPath(), names, args[most])
+		}
+		return nil
+	}
+}
+
+// CheckLimit refuses a --limit that nothing can have.
+func CheckLimit(n int) error {
+	if n < 1 {
+		return Usagef("--limit must be 1 or more, and %d is not", n)
+	}
+	return nil
+}
+
+// QuotedTag is an ETag with its quotes, which a shell may have taken.
+func QuotedTag(etag string) string {
+	if etag == "" || etag == "*" || strings.HasSuffix(etag, `"`) {
+		return etag
+	}
+	return `"` + etag + `"`
+}

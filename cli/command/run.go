@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"adit/cli/stdio"
+	"adit/internal/visible"
+)
+
+// Exit codes.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// ErrQuiet ends a command that has already said what is wrong.
+var ErrQuiet = errors.New("said already")
+
+// Finish gives a tree of commands that is whole its manners: --json, help, the
+// commands help and completion, and what is said of wrong flags.
+func Finish(root *cobra.Command, std *stdio.Streams) {
+	root.SetFlagErrorFunc(flagMistake)
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	root.PersistentFlags().BoolVar(&std.JSON, "json", false, "print one JSON document instead of text")
+	// A flag is named as its config key; hyphens are taken too.
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
+	})
+	cobra.EnableCommandSorting = false // the tree's order is meant
+	cobra.MousetrapHelpText = ""       // started from Windows' menu, adit tray must run
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd("completion")
+	for _, c := range root.Commands() {
+		switch c.Name() { // cobra's own show a page for any word, and call that done
+		case "help":
+			c.Run, c.RunE = nil, describe
+			c.Short = "Show how a command is used"
+		case "completion":
+			c.Args, c.RunE = nil, needsCommand
+			c.Short = "Make the completion script of a shell"
+		}
+	}
+	usageOfGroups(root)
+	fitHelp(root, std)
+}
+
+// Run runs one command line, without the program's name, in a tree that Finish has
+// seen, and returns the exit code. What explain says of an error goes to std.Err, on
+// one line.
+func Run(ctx context.Context, root *cobra.Command, std *stdio.Streams, args []string, explain func(error) string) int {
+	var began bool
+	watch(root, &began)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	err, lost := std.Failure(err)
+	if err == nil {
+		return ExitDone
+	}
+	if errors.Is(err, ErrQuiet) {
+		return ExitFailed
+	}
+	message := visible.Text(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
+	var usage *UsageError
+	if !lost && (!began || errors.As(err, &usage)) {
+		after := "; "
+		if strings.HasSuffix(message, "?") {
+			after = " "
+		}
+		fmt.Fprintf(std.Err, "adit: %s%s`%s` shows how it is used\n", message, after, usageHelp(cmd))
+		return ExitUsage
+	}
+	fmt.Fprintf(std.Err, "adit: %s\n", message)
+	return ExitFailed
+}
+
+// watch notes when a command has been understood and begins.
+func watch(cmd *cobra.Command, began *bool) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*began = true
+			return run(cmd, args)
+		}
+	}
+	for _, child := range cmd.Commands() {
+		watch(child, began)
+	}
+}

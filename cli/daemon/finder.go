@@ -1,0 +1,115 @@
+// Package daemon is how a command reaches the daemon of this machine: it finds the
+// one that is meant, runs one itself where none runs, waits while that is busy, and
+// says what to do where it cannot be had. What is asked of it is the commands' own.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"adit/internal/buildinfo"
+	"adit/internal/config"
+	"adit/internal/paths"
+	"adit/localapi/client"
+)
+
+// Finder finds the daemon that is meant.
+type Finder struct {
+	Getenv func(string) string
+	// Inside runs a daemon as a part of a command, whose name is runBy, until ctx
+	// ends, and calls ready once it answers. Nil: no command does that.
+	Inside func(ctx context.Context, runBy string, ready func()) error
+}
+
+// Client finds the running daemon: the person's own, else the service's, else
+// whoever answers at the usual address.
+func (f *Finder) Client(ctx context.Context) (*client.Client, error) {
+	var hangs error
+	for _, at := range f.installations() {
+		c, _, err := client.Discover(ctx, at.State, f.options(at)...)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if hangs == nil && errors.Is(err, client.ErrSilent) {
+			hangs = err
+		}
+	}
+	if hangs != nil {
+		return nil, hangs
+	}
+	if f.Getenv(paths.EnvState) != "" {
+		return nil, client.ErrNotRunning // that folder's daemon is meant, and no other
+	}
+	return f.usual(ctx, client.DefaultURL)
+}
+
+// usual is the daemon at the usual address. Nobody says that who answers there is
+// one: no stored token is shown.
+func (f *Finder) usual(ctx context.Context, url string) (*client.Client, error) {
+	c := client.New(url, f.options()...)
+	if _, err := c.Probe(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// installations are the folders of the daemons that may run here.
+func (f *Finder) installations() []paths.Folders {
+	var all []paths.Folders
+	if person, err := paths.Person(); err == nil {
+		all = append(all, person)
+	}
+	if f.Getenv(paths.EnvState) == "" {
+		service := paths.Service()
+		// Most people may not enter the service's state folder: where it answers
+		// is told to everybody elsewhere.
+		all = append(all, service, paths.Folders{Config: service.Config, State: paths.Public()})
+	}
+	return all
+}
+
+// options are those of a client for the daemon of one of the installations.
+func (f *Finder) options(of ...paths.Folders) []client.Option {
+	opts := []client.Option{client.WithUserAgent("adit/" + buildinfo.Get().Version)}
+	token := f.Getenv("ADIT_BEARER_TOKEN")
+	for _, at := range of {
+		if token == "" {
+			token = configuredBearer(at.Config)
+		}
+	}
+	if token != "" {
+		opts = append(opts, client.WithBearer(token))
+	}
+	return opts
+}
+
+// maxToken bounds what is read of a token.
+const maxToken = 4096
+
+// configuredBearer is the Bearer token that adit.toml in dir sets; empty if it
+// sets none or may not be read by whoever asks.
+func configuredBearer(dir string) string {
+	file, err := config.Load(dir)
+	if err != nil {
+		return ""
+	}
+	if file.LocalAPI.BearerTokenFile == "" {
+		return file.LocalAPI.BearerToken
+	}
+	f, err := os.Open(file.LocalAPI.BearerTokenFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxToken))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

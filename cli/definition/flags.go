@@ -1,0 +1,106 @@
+// Package definition is what a tunnel may be said to be on a command line, as flags and
+// as the name of a local service, and how one is written for a person. Which tunnels
+// there may be is the daemon's to say.
+package definition
+
+import (
+	"github.com/spf13/pflag"
+
+	"adit/cli/command"
+	"adit/localapi/client"
+)
+
+// Flags are the flags of what may be said of a tunnel.
+type Flags struct {
+	Kind string // the type; a short form sets it
+
+	mode, localIP, domain, name, localScheme, hostHeader, proxyProtocol string
+	localPort, remotePort                                               int
+	inspect                                                             bool
+	requestHeaders, responseHeaders                                     headerFlag
+	paths                                                               pathFlag
+	visitors                                                            []string
+}
+
+// Shared adds the flags that the short forms have too.
+func (f *Flags) Shared(flags *pflag.FlagSet) {
+	flags.StringVar(&f.mode, "mode", "", "standard; balanced to share the address with other agents; private for no public address, see adit visit")
+	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
+	flags.StringVar(&f.name, "name", "", "a name for people")
+	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
+	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
+	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
+	flags.Var(&f.requestHeaders, "request_header", "a header that the local service gets, in place of the visitor's; \"Name:\" removes one; may be repeated")
+	flags.Var(&f.responseHeaders, "response_header", "the same for what visitors get")
+	flags.Var(&f.paths, "path", "a path that leads to a local service of its own: /api=8080, =HOST:PORT or =https://HOST:PORT; with \",strip\" behind that is asked without the path, and with \",host=NAME\" sees this Host; may be repeated")
+	flags.StringSliceVar(&f.visitors, "visitor", nil, "of mode private: a client of the relay, by name, that may visit; '*' is all of them; may be repeated")
+	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
+	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
+}
+
+// All adds the flags of a tunnel that is made or changed for good.
+func (f *Flags) All(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Kind, "type", "", "http, https, tls, tcp or udp (default https)")
+	flags.StringVar(&f.localIP, "local_ip", "", "address of the local service (default 127.0.0.1)")
+	flags.IntVar(&f.localPort, "local_port", 0, "port of the local service")
+	f.Shared(flags)
+}
+
+// Create is the tunnel that the flags say.
+func (f *Flags) Create() client.TunnelCreate {
+	in := client.TunnelCreate{
+		Type: client.TunnelType(f.Kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
+		Domain: f.domain, Name: f.name, LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
+		HostHeader: f.hostHeader, RequestHeaders: f.requestHeaders.fields, ResponseHeaders: f.responseHeaders.fields,
+		Paths: f.paths.paths, Visitors: f.visitors, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
+	}
+	if !f.inspect {
+		in.Inspect = &f.inspect
+	}
+	return in
+}
+
+// Update has the fields whose flags were given.
+func (f *Flags) Update(flags *pflag.FlagSet) client.TunnelUpdate {
+	var in client.TunnelUpdate
+	given := func(name string, set func()) {
+		if flags.Changed(name) {
+			set()
+		}
+	}
+	given("type", func() { in.Type = (*client.TunnelType)(&f.Kind) })
+	given("mode", func() { in.Mode = (*client.TunnelMode)(&f.mode) })
+	given("local_ip", func() { in.LocalIP = &f.localIP })
+	given("local_port", func() { in.LocalPort = &f.localPort })
+	given("domain", func() { in.Domain = &f.domain })
+	given("name", func() { in.Name = &f.name })
+	given("local_scheme", func() { in.LocalScheme = (*client.LocalScheme)(&f.localScheme) })
+	given("remote_port", func() { in.RemotePort = &f.remotePort })
+	given("host_header", func() { in.HostHeader = &f.hostHeader })
+	given("request_header", func() { in.RequestHeaders = &f.requestHeaders.fields })
+	given("response_header", func() { in.ResponseHeaders = &f.responseHeaders.fields })
+	given("path", func() { in.Paths = &f.paths.paths })
+	given("visitor", func() { in.Visitors = &f.visitors })
+	given("proxy_protocol", func() { in.ProxyProtocol = (*client.ProxyProtocol)(&f.proxyProtocol) })
+	given("inspect", func() { in.Inspect = &f.inspect })
+	return in
+}
+
+// SetLocal takes the local service that a command's argument names.
+func (f *Flags) SetLocal(text string) error {
+	local, err := parseLocal(text)
+	if err != nil {
+		return err
+	}
+	if f.localPort != 0 || local.ip != "" && f.localIP != "" || local.scheme != "" && f.localScheme != "" {
+		return command.Usagef("the local service is named twice: as %s and by a flag", text)
+	}
+	f.localPort = local.port
+	if local.ip != "" {
+		f.localIP = local.ip
+	}
+	if local.scheme != "" {
+		f.localScheme = local.scheme
+	}
+	return nil
+}

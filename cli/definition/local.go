@@ -1,0 +1,74 @@
+package definition
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"adit/cli/command"
+)
+
+// localService is where a local service is, as a person names it: 3000,
+// nas.lan:80 or https://nas.lan.
+type localService struct {
+	scheme string // empty without a URL
+	ip     string // empty for a port alone
+	port   int
+}
+
+// schemePorts are the ports that a URL need not name.
+var schemePorts = map[string]int{"http": 80, "h2c": 80, "https": 443}
+
+// parseLocal reads PORT, HOST:PORT for a service that is not on 127.0.0.1, or its
+// URL, which is what one finds in the browser. Whether the scheme is one that the
+// daemon speaks is left to it.
+func parseLocal(text string) (localService, error) {
+	scheme, at, isURL := strings.Cut(text, "://")
+	if !isURL {
+		scheme, at = "", text
+	}
+	at = strings.TrimSuffix(at, "/")
+	if i := strings.IndexAny(at, "/?#@"); i >= 0 {
+		if !isURL {
+			return localService{}, command.Usagef("%q has more than host and port; a local service is named without, as %s", text, at[:i])
+		}
+		bare := at[strings.IndexByte(at, '@')+1:]
+		bare, _, _ = strings.Cut(bare, "/")
+		return localService{}, command.Usagef("%q has more than scheme, host and port; a local service is named without, as %s://%s", text, scheme, bare)
+	}
+	s := localService{scheme: strings.ToLower(scheme)}
+	portText := at
+	switch named := schemePorts[s.scheme]; {
+	case isURL && named != 0 && withoutPort(at):
+		s.ip, s.port = strings.Trim(at, "[]"), named
+		return s, nil
+	case strings.Contains(at, ":") || isURL && at == "":
+		var err error
+		if s.ip, portText, err = net.SplitHostPort(at); err != nil {
+			if colon := strings.LastIndex(at, ":"); colon >= 0 {
+				host, last := at[:colon], at[colon+1:]
+				if _, ipErr := netip.ParseAddr(host); ipErr == nil {
+					return localService{}, command.Usagef("%q is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [%s]:%s", at, host, last)
+				}
+			}
+			return localService{}, command.Usagef("%q is neither a port nor HOST:PORT", text)
+		}
+	}
+	n, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || n == 0 {
+		return localService{}, command.Usagef("the port must be 1 to 65535, and %q is not", portText)
+	}
+	s.port = int(n)
+	return s, nil
+}
+
+// withoutPort reports whether a URL's host stands alone: a number does not, which
+// is a port of this machine.
+func withoutPort(at string) bool {
+	if strings.HasPrefix(at, "[") {
+		return strings.HasSuffix(at, "]")
+	}
+	_, err := strconv.ParseUint(at, 10, 64)
+	return at != "" && !strings.Contains(at, ":") && err != nil
+}

@@ -1,0 +1,69 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/internal/paths"
+	releases "adit/internal/update"
+	"adit/service"
+)
+
+// StartCommand runs the daemon with run, which is given where the local API is to listen;
+// empty for the configuration's.
+func StartCommand(run func(ctx context.Context, httpListen string) error) *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Run the daemon in the foreground",
+		Long: `Run the daemon in the foreground, until Ctrl-C.
+
+It keeps the session with the relay, and serves the Web UI and the local API at
+http://127.0.0.1:37271. "adit service install" makes a service of it instead,
+which starts with the machine.`,
+		Example: `  adit start
+  adit start --http_listen 127.0.0.1:8181`,
+		Args: command.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !listenable(listen) {
+				return command.Usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", listen)
+			}
+			if run == nil {
+				return errors.New("this build has no daemon; take a released one")
+			}
+			return run(cmd.Context(), listen)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271)")
+	return cmd
+}
+
+// RunDaemon is the daemon of this process, as a service or in a terminal.
+func RunDaemon(ctx context.Context, httpListen string) error {
+	folders, err := paths.Person()
+	if err != nil {
+		return err
+	}
+	if exe, err := executable(); err == nil && !releases.Managed(exe) {
+		releases.Sweep(exe) // where it may not write, the next update does it
+	}
+	return service.Host(ctx, service.Daemon{HTTPListen: httpListen, ConfigDir: folders.Config, StateDir: folders.State})
+}
+
+// listenable reports whether addr may be listened on, or says nothing.
+func listenable(addr string) bool {
+	if addr == "" {
+		return true
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}

@@ -1,4 +1,0 @@
-package cli
-
-// browserCommands open a page, best first.
-var browserCommands = [][]string{{"open"}}

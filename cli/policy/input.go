@@ -1,0 +1,183 @@
+// Package policy is a policy of who is let in as commands take and show it: its help,
+// the document that a person gives, and how one is written for a person. What a policy
+// means is the relay's.
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/internal/visible"
+)
+
+const (
+	maxPolicyFile   = 1 << 20
+	maxCertificates = 64 << 10
+)
+
+// Fields is the help on what a policy may say.
+const Fields = `A policy is one JSON document. All of its fields are optional:
+
+  deny, allow                           addresses and CIDRs; deny goes first
+  deny_countries, allow_countries       as CN, or with a region as US-CA
+  unknown_country                       deny (default) or allow
+  hours                                 {"zone": "Europe/Berlin", "open": [{"days": ["mon"], "from": "08:00", "to": "18:00"}]}
+  connections, connections_per_address  open at once
+  rate, burst                           requests a second and address; how many at once
+  bandwidth, max_body                   bytes a second; bytes of a request's body
+  basic_auth                            [{"name":"ann","password":"…"}]
+  sign_in                               {"provider": "company", "emails": ["ann@example.com", "@example.org"]}; also "groups", or "anyone": true
+  client_certificates                   {"authorities": "-----BEGIN CERTIFICATE-----…", "names": ["ann@example.com"]}: who presents one of theirs
+  webhooks                              [{"path": "/hooks/github", "provider": "github", "secrets": ["…"]}]: only signed ones are let in there
+  shadow                                true: let all in, and record who would have been refused`
+
+// Unseen is the help on a policy that two people change at once.
+const Unseen = `What "show --json" prints can be changed and set again: if somebody else has
+changed the policy meanwhile, theirs stays, and the exit code is 1. --if_match
+does the same for a bare policy. Without either, what is there is replaced.`
+
+// Input is a policy that a person sets.
+type Input struct {
+	Document json.RawMessage
+	ETag     string // of the policy that it may replace; empty for any
+
+	ifMatch string // --if_match
+	issuer  string // --client_authorities, a file
+}
+
+// Flags adds what may be said of it beside.
+func (p *Input) Flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.ifMatch, "if_match", "", `replace only the policy that has this etag, as "show --json" prints it`)
+	cmd.Flags().StringVar(&p.issuer, "client_authorities", "", "PEM file of the authorities whose certificates let visitors in, in place of those in the policy")
+}
+
+// Read reads a bare policy, or one as "show --json" prints it, from a file or from
+// in, which is standard input.
+func (p *Input) Read(in io.Reader, file []string) error {
+	if len(file) == 1 && file[0] != "-" {
+		f, err := os.Open(file[0])
+		if err != nil {
+			return fmt.Errorf("read the policy: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxPolicyFile+1))
+	if err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	if len(data) > maxPolicyFile {
+		return errors.New("the policy is over 1 MiB")
+	}
+	if err := checkPolicy(data); err != nil {
+		return err
+	}
+	var shown struct {
+		Policy *json.RawMessage `json:"policy"`
+		ETag   string           `json:"etag"`
+	}
+	p.Document = data
+	if json.Unmarshal(data, &shown) == nil && shown.Policy != nil {
+		p.Document, p.ETag = *shown.Policy, shown.ETag
+		if err := checkPolicy(p.Document); err != nil {
+			return err
+		}
+	}
+	if p.issuer != "" {
+		if p.Document, err = withAuthorities(p.Document, p.issuer); err != nil {
+			return err
+		}
+	}
+	if p.ifMatch != "" {
+		p.ETag = p.ifMatch
+	}
+	p.ETag = command.QuotedTag(p.ETag)
+	return nil
+}
+
+// withAuthorities puts the certificates of a file into a policy. The rest of it stays
+// as it is, also what this version does not know.
+func withAuthorities(document json.RawMessage, file string) (json.RawMessage, error) {
+	text, err := ReadCertificates(file)
+	if err != nil {
+		return nil, err
+	}
+	var fields, inner map[string]json.RawMessage
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	const field = "client_certificates"
+	if there, ok := fields[field]; ok {
+		if err := json.Unmarshal(there, &inner); err != nil {
+			return nil, fmt.Errorf("read %s of the policy: %w", field, err)
+		}
+	}
+	if inner == nil {
+		inner = make(map[string]json.RawMessage)
+	}
+	if inner["authorities"], err = json.Marshal(text); err != nil {
+		return nil, err
+	}
+	if fields[field], err = json.Marshal(inner); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// ReadCertificates reads a file of certificates.
+func ReadCertificates(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read certificates: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxCertificates+1))
+	if err != nil {
+		return "", fmt.Errorf("read certificates: %w", err)
+	}
+	switch text := string(data); {
+	case len(data) > maxCertificates:
+		return "", fmt.Errorf("%s is over 64 KiB", file)
+	case strings.Contains(text, "PRIVATE KEY-----"):
+		return "", fmt.Errorf("%s has a private key in it, which stays with its owner: give the certificates only", file)
+	case !strings.Contains(text, "-----BEGIN CERTIFICATE-----"):
+		return "", fmt.Errorf("%s has no certificate as PEM, which begins with -----BEGIN CERTIFICATE-----", file)
+	default:
+		return text, nil
+	}
+}
+
+// checkPolicy says where what is no policy at all goes wrong.
+func checkPolicy(text []byte) error {
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(text, &object)
+	var syntax *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return errors.New("the policy is empty; {} lets everybody in")
+	case errors.As(err, &syntax):
+		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
+		return fmt.Errorf("the policy is not one JSON document: %w, in line %d", err, line)
+	case err != nil || object == nil:
+		return fmt.Errorf("the policy is not a JSON object, as {%q: [%q]}", "allow", "203.0.113.0/24")
+	}
+	return nil
+}
+
+// Write writes a policy's document for a person. JSON leaves some of what a
+// screen would obey as it is.
+func Write(w io.Writer, policy any) {
+	text, err := json.MarshalIndent(policy, "", "  ")
+	if err != nil {
+		text = []byte("{}")
+	}
+	fmt.Fprintln(w, visible.Lines(string(text)))
+}

@@ -1,0 +1,73 @@
+// Package publish has the short forms: they publish a service of this machine until
+// Ctrl-C, show meanwhile what happens, and take back what they made. What stays is
+// tunnel's.
+package publish
+
+import (
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/definition"
+	"adit/cli/stdio"
+)
+
+var shortExamples = map[string]string{
+	"http": `  adit http 3000
+  adit http 192.168.1.20:80 --host_header printer.lan`,
+	"https": `  adit https 3000
+  adit https 3000 --domain shop
+  adit https https://nas.lan:8443
+  adit https 3000 --path /api=8080
+  adit https 3000 --request_header X-Env:demo --response_header Server:`,
+	"tls": `  adit tls 8443 --domain shop`,
+	"tcp": `  adit tcp 22
+  adit tcp 192.168.1.20:22 --remote_port 20022`,
+	"udp": `  adit udp 51820
+  adit udp 192.168.1.20:27015 --remote_port 20015`,
+}
+
+// Command is the short form of one type: adit http 3000.
+func Command(std *stdio.Streams, find *daemon.Finder, kind string) *cobra.Command {
+	f := definition.Flags{Kind: kind}
+	takes := "PORT|HOST:PORT"
+	if kind == "http" || kind == "https" {
+		takes += "|URL"
+	}
+	cmd := &cobra.Command{
+		Use:   kind + " " + takes,
+		Short: "Publish a local port over " + kind + " until Ctrl-C",
+		Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
+tunnel is removed; "adit tunnel create" makes one that stays.
+
+Where no daemon runs, and none is installed as a service, it runs one until it
+ends.`,
+		Example: shortExamples[kind],
+		Args:    command.Args(1, 1, "PORT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.SetLocal(args[0]); err != nil {
+				return err
+			}
+			in := f.Create()
+			in.Ephemeral = true
+			return publish(cmd.Context(), std, find, published{TunnelCreate: in})
+		},
+	}
+	f.Shared(cmd.Flags())
+	others := []string{"remote_port"} // the daemon refuses them, and says why
+	if kind != "http" && kind != "https" {
+		others = []string{"host_header", "request_header", "response_header", "path", "local_scheme"}
+	}
+	switch kind {
+	case "tls":
+		others = append(others, "remote_port")
+	case "tcp":
+		others = append(others, "domain")
+	case "udp":
+		others = append(others, "domain", "proxy_protocol")
+	}
+	for _, name := range others {
+		_ = cmd.Flags().MarkHidden(name) // it is there
+	}
+	return cmd
+}

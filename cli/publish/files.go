@@ -1,0 +1,129 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/stdio"
+	"adit/internal/folder"
+	"adit/internal/visible"
+	"adit/localapi/client"
+)
+
+// FilesCommand is the short form of a folder: adit files.
+func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	var in client.TunnelCreate
+	var kind, passwordFile string
+	var makeUp, inspect bool
+	var opts folder.Options
+	cmd := &cobra.Command{
+		Use:   "files [FOLDER]",
+		Short: "Publish a folder, to be read only, until Ctrl-C",
+		Long: `Publish the files of a folder until Ctrl-C: a list to choose from, or a built
+site where there is an index.html. Without FOLDER it is the one that you are in.
+Visitors can read and change nothing. What begins with a dot is not served, nor
+what symbolic links reach outside of the folder.
+
+Whoever has the address reads all of it, unless a password is asked for.`,
+		Example: `  adit files
+  adit files ./dist --domain preview
+  adit files ~/Pictures/2026 --password`,
+		Args: command.Args(0, 1, "FOLDER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case kind != "" && kind != "http" && kind != "https":
+				return command.Usagef("a folder is published over http or https, and not %q", kind)
+			case makeUp && passwordFile != "":
+				return command.Usagef("--password makes a password up, and --password_file has one: give one of both")
+			case makeUp:
+				opts.Password = strings.ToLower(rand.Text()[:12])
+			case passwordFile != "":
+				var err error
+				if opts.Password, err = std.Secret(passwordFile); err != nil {
+					return err
+				}
+				if opts.Password == "" {
+					return fmt.Errorf("there is no password in %s", passwordFile)
+				}
+			}
+			in.Type, in.Ephemeral = client.TunnelType(cmp.Or(kind, "https")), true
+			if !inspect {
+				in.Inspect = &inspect
+			}
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			return files(cmd.Context(), dir, opts, in, func(ctx context.Context, what published) error {
+				return publish(ctx, std, find, what)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&kind, "type", "", "http or https (default https)")
+	f.StringVar(&in.Domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
+	f.StringVar(&in.Name, "name", "", "a name for people; empty for the folder's")
+	f.BoolVar(&makeUp, "password", false, "ask visitors for a password, which is made up and shown here")
+	f.StringVar(&passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")
+	f.BoolVar(&opts.Hidden, "hidden", false, "serve what begins with a dot, too")
+	f.BoolVar(&inspect, "inspect", true, "show what passes in the inspector")
+	return cmd
+}
+
+// files serves a folder on loopback and has it published until ctx ends.
+func files(ctx context.Context, dir string, opts folder.Options, in client.TunnelCreate, publish func(context.Context, published) error) error {
+	served, err := folder.New(dir, opts)
+	if err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return fmt.Errorf("%s is not a folder that can be read: %w", dir, err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the daemon: %w", err)
+	}
+	in.LocalPort = listener.Addr().(*net.TCPAddr).Port
+	what := published{TunnelCreate: in, Folder: dir, Password: opts.Password}
+	if name := served.Name(); in.Name == "" && nameable(name) {
+		what.Name, what.AnyName = name, true
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		what.Folder = abs
+	}
+	server := &http.Server{Handler: served, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	tasks, life := errgroup.WithContext(ctx)
+	tasks.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve %s: %w", dir, err)
+		}
+		return nil
+	})
+	tasks.Go(func() error {
+		defer server.Close()
+		return publish(life, what)
+	})
+	return tasks.Wait()
+}
+
+// nameable reports whether a tunnel may have a folder's name, which can be
+// longer or stranger than the daemon takes.
+func nameable(name string) bool {
+	return utf8.ValidString(name) && len(name) <= 64 && strings.TrimSpace(name) == name && visible.Text(name) == name
+}

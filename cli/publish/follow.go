@@ -1,0 +1,179 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"adit/cli/agent"
+	"adit/cli/daemon"
+	"adit/cli/localtime"
+	"adit/internal/visible"
+	"adit/localapi/client"
+)
+
+// follower follows the daemon's events as long as a short form's tunnel is there, and
+// has the tunnel made anew by a daemon that has forgotten it.
+type follower struct {
+	view *view
+	held *heldTunnel
+	own  *daemon.Embedded
+
+	gone      bool // the tunnel was deleted
+	behind    bool // there may be what no event has told; see catchUp
+	restarted bool // the daemon is another than the one that made the tunnel
+}
+
+// follow shows events until ctx ends or the tunnel is gone.
+func (f *follower) follow(ctx context.Context) error {
+	if err := f.view.begin(); err != nil {
+		return err
+	}
+	for event, err := range f.held.client.Events(ctx, "") {
+		if err != nil {
+			var refusal *client.Error
+			if errors.As(err, &refusal) {
+				return err
+			}
+			f.behind = true
+			f.view.lose(err)
+			if f.own.Failed() != nil {
+				return nil
+			}
+			if f.own.TakeOver(ctx, f.view.status) {
+				f.view.log("%s this command runs the daemon now", localtime.Clock(time.Now()))
+			}
+			continue
+		}
+		f.view.hear()
+		if err := f.take(event); err != nil {
+			return err
+		}
+		if f.behind && !f.gone {
+			if err := f.catchUp(ctx); err != nil {
+				return err
+			}
+		}
+		if f.gone {
+			return nil
+		}
+		if err := lasting(f.view.status); err != nil {
+			return err
+		}
+		f.view.draw()
+	}
+	return nil
+}
+
+// lasting is why the session does not come back by itself; nil if it may. A token that
+// was revoked never does, and visitors would be waited for in vain. Who logs out means
+// what is public now, and not that the next token publishes it again.
+func lasting(st client.Status) error {
+	if st.State == "unconfigured" {
+		return errors.New("nobody is served any more: there is no auth token, as after `adit logout`; run `adit login TOKEN`, and this again")
+	}
+	if st.State != "rejected" || agent.RefusedForNow(st) {
+		return nil
+	}
+	return fmt.Errorf("nobody is served any more: %s", visible.Text(st.LastError))
+}
+
+// take notes an event.
+func (f *follower) take(event client.Event) error {
+	id := f.view.tunnel.ID
+	switch event.Type {
+	case client.EventStatus:
+		var st client.Status
+		if err := event.Into(&st); err != nil {
+			return err
+		}
+		f.view.takeStatus(st)
+	case client.EventMissed:
+		var m client.MissedEvent
+		if err := event.Into(&m); err != nil {
+			return err
+		}
+		f.behind, f.restarted = true, f.restarted || m.Restarted
+	case client.EventTunnel:
+		var e client.TunnelEvent
+		if err := event.Into(&e); err != nil {
+			return err
+		}
+		switch {
+		case e.Tunnel.ID != id:
+		case e.Action == "deleted":
+			f.gone = true
+		default:
+			f.view.takeTunnel(e.Tunnel)
+		}
+	case client.EventEndpoint:
+		var e client.EndpointEvent
+		if err := event.Into(&e); err != nil {
+			return err
+		}
+		if e.Endpoint.TunnelID == id {
+			f.view.takeEndpoint(e.Endpoint)
+		}
+	case client.EventLog:
+		var l client.LogEntry
+		if err := event.Into(&l); err != nil {
+			return err
+		}
+		if l.Message == notServed && l.Fields["tunnel"] == id {
+			f.view.takeTrouble(l)
+		}
+	case client.EventRequest:
+		var r client.RequestSummary
+		if err := event.Into(&r); err != nil {
+			return err
+		}
+		if r.TunnelID == id {
+			f.view.takeRequest(r)
+		}
+	}
+	return nil
+}
+
+// notServed is what the daemon's log says of a visitor whom the local service
+// did not take.
+const notServed = "visitor not served"
+
+// catchUp asks for what no event has told: what came before the first one, or
+// while the daemon was not heard. A daemon that started again has forgotten the
+// tunnel: it is made anew.
+func (f *follower) catchUp(ctx context.Context) error {
+	st, err := f.held.client.Status(ctx)
+	if err != nil {
+		return later(ctx, err)
+	}
+	f.view.takeStatus(st)
+	was := f.view.tunnel
+	t, err := f.held.client.Tunnel(ctx, was.ID)
+	if client.IsCode(err, client.ErrorCodeNotFound) {
+		if !f.restarted && !st.StartedAt.After(was.CreatedAt) {
+			f.gone = true
+			return nil
+		}
+		f.view.startAnew()
+		if t, err = f.held.again(ctx, was); err == nil {
+			f.view.takeNewTunnel(t)
+		}
+	} else if err == nil {
+		f.view.takeTunnel(t)
+	}
+	if err != nil {
+		return later(ctx, err)
+	}
+	f.behind, f.restarted = false, false
+	return nil
+}
+
+// later is nil if err says that the daemon is lost again: the next event is the
+// time to ask.
+func later(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, client.ErrNotRunning) {
+		return nil
+	}
+	return err
+}

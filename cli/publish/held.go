@@ -1,0 +1,115 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"adit/cli/daemon"
+	"adit/localapi/client"
+)
+
+// againWait is how long a short form waits until it asks once more for its
+// tunnel, and againTries how often it does if the relay refuses the address that
+// it had.
+const (
+	againWait  = 500 * time.Millisecond
+	againTries = 10
+)
+
+// nameTries is how many names are tried before the daemon gives one.
+const nameTries = 9
+
+// refuses reports whether err is the daemon's refusal of a field of the request.
+func refuses(err error, field string) bool {
+	var refusal *client.Error
+	return errors.As(err, &refusal) && refusal.Code == client.ErrorCodeInvalidParameter && refusal.Field == field
+}
+
+// heldTunnel is the tunnel of a short form. The daemon deletes it soon after the
+// short form has gone, however it went.
+type heldTunnel struct {
+	client  *client.Client
+	wanted  client.TunnelCreate
+	anyName bool // where the wanted name is taken, another will do
+
+	stop context.CancelFunc // ends the hold; nil without one
+	wg   sync.WaitGroup
+}
+
+// create makes the tunnel that in says, and begins to hold it in place of the
+// one before.
+func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client.Tunnel, error) {
+	ask := func() (client.Tunnel, error) { return h.client.CreateTunnel(ctx, in) }
+	in.Held = true
+	t, err := daemon.Patiently(ctx, ask)
+	if refuses(err, "held") {
+		// A daemon from before the last update still runs: it knows no holding.
+		in.Held = false
+		t, err = daemon.Patiently(ctx, ask)
+	}
+	for i := 2; h.anyName && in.Name != "" && refuses(err, "name"); i++ {
+		in.Name = ""
+		if i <= nameTries {
+			in.Name = fmt.Sprintf("%s-%d", h.wanted.Name, i)
+		}
+		t, err = daemon.Patiently(ctx, ask)
+	}
+	if err != nil {
+		return t, err
+	}
+	h.release()
+	if in.Held {
+		// Until release, also while ctx has ended and the tunnel is being deleted.
+		hold, stop := context.WithCancel(context.WithoutCancel(ctx))
+		h.stop = stop
+		h.wg.Go(func() {
+			// That it is gone is told by the events, too.
+			_ = h.client.HoldTunnel(hold, t.ID)
+		})
+	}
+	return t, nil
+}
+
+// again makes the tunnel anew that the daemon has forgotten, at the address that
+// it had if that can be, and waits for the relay if it must.
+func (h *heldTunnel) again(ctx context.Context, before client.Tunnel) (client.Tunnel, error) {
+	in := h.wanted
+	if in.Domain == "" && in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP {
+		in.Domain = before.Domain
+	}
+	if in.RemotePort == 0 {
+		in.RemotePort = before.RemotePort
+	}
+	for refused := 0; ; {
+		t, err := h.create(ctx, in)
+		switch {
+		case client.IsCode(err, client.ErrorCodeRelayUnreachable):
+		case client.IsCode(err, client.ErrorCodeRelayRejected) && refused < againTries:
+			refused++ // the tunnel that was may not be given back yet
+		case client.IsCode(err, client.ErrorCodeRelayRejected) && (in.Domain != h.wanted.Domain || in.RemotePort != h.wanted.RemotePort):
+			in = h.wanted
+			continue
+		default:
+			return t, err
+		}
+		timer := time.NewTimer(againWait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return t, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// release ends the hold.
+func (h *heldTunnel) release() {
+	if h.stop != nil {
+		h.stop()
+		h.stop = nil
+	}
+	h.wg.Wait()
+}

@@ -1,0 +1,59 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"adit/cli/daemon"
+	"adit/cli/stdio"
+	"adit/localapi/client"
+)
+
+// publish publishes what says until ctx ends, and shows what happens.
+func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what published) (err error) {
+	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
+	// with a connection by ssh: that ends it, and not the process at once, which
+	// would leave the tunnel public for a while.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
+	defer stop()
+	c, own, err := find.ClientOrEmbedded(ctx, what.command())
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(own.End(), err) }() // what ended the daemon is the cause
+	held := heldTunnel{client: c, wanted: what.TunnelCreate, anyName: what.AnyName}
+	defer held.release()
+	told := tellOfWait(ctx, std, c)
+	t, err := held.create(ctx, what.TunnelCreate)
+	told()
+	if err != nil {
+		return daemon.WithoutToken(ctx, c, err)
+	}
+	shown := &view{std: std, ownDaemon: own.Runs, published: what, tunnel: t, web: c.BaseURL()}
+	f := follower{view: shown, held: &held, own: own, behind: true}
+	watchErr := f.follow(ctx)
+	if own.Failed() != nil {
+		return nil // nothing is left to be removed; own.End says why
+	}
+	// The end of ctx is the usual way here: giving the address back has its own time.
+	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
+	defer cancel()
+	id := shown.tunnel.ID
+	_, err = daemon.Patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, id) })
+	if own.Gone(shown.status, err) {
+		err = nil
+	}
+	if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
+		return fmt.Errorf("remove the tunnel %s: %w", id, err)
+	}
+	if watchErr == nil && f.gone {
+		return fmt.Errorf("the tunnel was deleted by somebody else")
+	}
+	if watchErr == nil {
+		std.Say("Removed the tunnel.")
+	}
+	return watchErr
+}

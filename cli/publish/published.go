@@ -1,0 +1,30 @@
+package publish
+
+import (
+	"adit/localapi/client"
+)
+
+// published is what a short form publishes.
+type published struct {
+	client.TunnelCreate
+
+	Folder   string // whose files it is; empty: another local service's
+	Password string // that visitors are asked for; empty: none
+	AnyName  bool   // nobody asked for the name: where it is taken, another will do
+}
+
+// command is the short form itself.
+func (p published) command() string {
+	if p.Folder != "" {
+		return "adit files"
+	}
+	return "adit " + string(p.Type)
+}
+
+// publishedTunnel is a tunnel as a short form's JSON document has it.
+type publishedTunnel struct {
+	client.Tunnel
+
+	Folder   string `json:"folder,omitempty"`
+	Password string `json:"password,omitempty"`
+}

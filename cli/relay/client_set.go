@@ -1,0 +1,63 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/cli/relay/admin"
+	"adit/tunnel/relay/console"
+)
+
+// changeTries is how often a client is read and changed again, if somebody else
+// changes it in between.
+const changeTries = 5
+
+// change writes what was said on the command line over what a client may have, and
+// leaves the rest of it as it is, also where somebody else has just set it.
+func (s *scopeFlags) change(cmd *cobra.Command, a *running, name string) (console.Client, error) {
+	var c console.Client
+	etag, err := a.Replace(cmd.Context(), "", http.MethodGet, clientPath(name), nil, &c)
+	if err != nil {
+		return c, err
+	}
+	if err := s.over(cmd, &c.Scope); err != nil {
+		return c, err
+	}
+	in := map[string]console.Scope{"scope": c.Scope}
+	_, err = a.Replace(cmd.Context(), etag, http.MethodPatch, clientPath(name), in, &c)
+	return c, err
+}
+
+func clientSetCommand(a *running) *cobra.Command {
+	var flags scopeFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change what a client may have; it holds at once",
+		Long: "Change what a client may have; it holds at once.\n\n" + command.StaysAsItIs + ` A bound is lifted by an empty list, as
+--types '', by the number 0, and by --expires none. --own_policies=false takes
+that leave back.`,
+		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
+		Args:    command.Args(1, 1, "the client's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !flags.given(cmd) {
+				return command.Usagef("say what to change, as in `adit relay client set %s --tunnels 5`", args[0])
+			}
+			c, err := flags.change(cmd, a, args[0])
+			var changed *admin.ChangedError
+			for try := 1; try < changeTries && errors.As(err, &changed); try++ {
+				c, err = flags.change(cmd, a, args[0])
+			}
+			if err != nil {
+				return err
+			}
+			return a.std.PrintPage(c, func(w io.Writer) { clientPage(w, c) })
+		},
+	}
+	flags.add(cmd)
+	command.WithoutDefaults(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,97 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"adit/tunnel/relay/config"
+)
+
+// startFlag is a flag and the value of the configuration that it overrides.
+type startFlag[T any] struct {
+	name string
+	of   func(*config.Config) *T
+	help string
+}
+
+var (
+	startTexts = []startFlag[string]{
+		{"domain", func(c *config.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
+		{"data_dir", func(c *config.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
+		{"tunnel_listen", func(c *config.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
+		{"edge_http_listen", func(c *config.Config) *string { return &c.EdgeHTTPListen }, "where visitors connect"},
+		{"edge_https_listen", func(c *config.Config) *string { return &c.EdgeHTTPSListen }, "where visitors connect by TLS"},
+		{"console_listen", func(c *config.Config) *string { return &c.ConsoleListen }, "where the operator's page and API are"},
+		{"public_host", func(c *config.Config) *string { return &c.PublicHost }, "where agents find the relay (default domain)"},
+		{"tcp_ports", func(c *config.Config) *string { return &c.TCPPorts }, "ports for tcp tunnels, or none"},
+		{"udp_ports", func(c *config.Config) *string { return &c.UDPPorts }, "ports for udp tunnels, or none"},
+		{"proxy_protocol", func(c *config.Config) *string { return &c.ProxyProtocol }, "PROXY headers of trusted_proxies: accept, require or off"},
+		{"tls_cert", func(c *config.Config) *string { return &c.TLSCert }, "certificate for visitors"},
+		{"tls_key", func(c *config.Config) *string { return &c.TLSKey }, "its key"},
+		{"geo_database", func(c *config.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
+	}
+	startPorts = []startFlag[int]{
+		{"public_http_port", func(c *config.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
+		{"public_https_port", func(c *config.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
+		{"public_tunnel_port", func(c *config.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
+	}
+	startSwitches = []startFlag[bool]{
+		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
+		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
+	}
+	startLists = []startFlag[[]string]{
+		{"trusted_proxies", func(c *config.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front"},
+		{"nats_urls", func(c *config.Config) *[]string { return &c.NATS.URLs }, "an external NATS cluster (default embedded)"},
+	}
+)
+
+// startFlags are those of adit relay start that override its configuration.
+type startFlags struct {
+	set    *pflag.FlagSet
+	values config.Config // the defaults, and what was given
+	copies []func(*config.Config)
+}
+
+func newStartFlags(set *pflag.FlagSet) *startFlags {
+	f := &startFlags{set: set, values: config.Defaults()}
+	addStartFlags(f, set.StringVar, startTexts)
+	addStartFlags(f, set.IntVar, startPorts)
+	addStartFlags(f, set.BoolVar, startSwitches)
+	addStartFlags(f, set.StringSliceVar, startLists)
+	return f
+}
+
+func addStartFlags[T any](f *startFlags, define func(at *T, name string, value T, help string), flags []startFlag[T]) {
+	for _, flag := range flags {
+		at := flag.of(&f.values)
+		define(at, flag.name, *at, flag.help)
+		f.copies = append(f.copies, func(cfg *config.Config) {
+			if f.set.Changed(flag.name) {
+				*flag.of(cfg) = *at
+			}
+		})
+	}
+}
+
+// over puts what was given over cfg.
+func (f *startFlags) over(cfg *config.Config) {
+	for _, put := range f.copies {
+		put(cfg)
+	}
+}
+
+// located says of a mistake in the configuration that it is in the file from,
+// unless a flag made it or there is no file.
+func (f *startFlags) located(err error, from string) error {
+	var fault *config.KeyError
+	if !errors.As(err, &fault) || from == "" {
+		return err
+	}
+	if key, _, _ := strings.Cut(fault.Key, "["); f.set.Changed(strings.ReplaceAll(key, ".", "_")) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", from, err)
+}

@@ -1,0 +1,37 @@
+package relay
+
+import (
+	"github.com/spf13/cobra"
+
+	"adit/cli/localtime"
+	"adit/cli/stdio"
+	"adit/cli/table"
+	"adit/tunnel/relay/console"
+)
+
+func nodesCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	a := newRunning(std, getenv)
+	return a.Flags(listing[console.Node]{
+		use: "nodes", short: "Show the nodes of a running relay", example: "  adit relay nodes",
+		long: `Show the nodes of a running relay, as the one that answers sees them: what each
+has to do, whether it ends, and whether it can be reached.`,
+		path: "/api/v1/nodes", heading: "NAME|ID|STATE|AGENTS|ENDPOINTS|VISITORS|FOR AGENTS|VERSION|SINCE",
+		narrower: []table.Step{table.Drop("ID"), table.Drop("SINCE"), table.Drop("VERSION"), table.Squeeze("NAME", 16), table.Drop("FOR AGENTS")},
+		row:      nodeRow,
+	}.command(a))
+}
+
+func nodeRow(n console.Node) []any {
+	state := "serves"
+	switch {
+	case n.Draining:
+		state = "ends"
+	case !n.Reachable:
+		state = "not reached"
+	}
+	name := n.Name
+	if n.Self {
+		name += " (this one)"
+	}
+	return []any{name, n.ID, state, n.Sessions, n.Endpoints, n.Visitors, n.AgentAddress, n.Version, localtime.Minute(n.StartedAt)}
+}

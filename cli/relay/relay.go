@@ -1,0 +1,22 @@
+// Package relay has the commands for those who run a relay: it runs one, brings one back
+// from its backup, and looks after a running one by its admin API.
+package relay
+
+import (
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/cli/stdio"
+)
+
+// Command is adit relay. Where the admin API is, getenv may say.
+func Command(std *stdio.Streams, getenv func(string) string) *cobra.Command {
+	return command.Group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
+
+All but start and restore speak to the running relay. They find it by its data
+folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one
+elsewhere.`,
+		startCommand(std), statusCommand(std, getenv), nodesCommand(std, getenv), clientCommand(std, getenv), policyCommand(std, getenv), accessCommand(std, getenv),
+		auditCommand(std, getenv), sinkCommand(std, getenv), domainsCommand(std, getenv), releaseCommand(std, getenv), signOutCommand(std, getenv),
+		backupCommand(std, getenv), restoreCommand(std))
+}

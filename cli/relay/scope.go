@@ -1,0 +1,82 @@
+package relay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"adit/tunnel/relay/console"
+)
+
+// scopeFlags are the flags of what a client may have.
+type scopeFlags struct {
+	scope                        console.Scope
+	expires                      string
+	bandwidth, monthly, throttle string
+}
+
+func (s *scopeFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&s.scope.Types, "types", nil, "tunnel types, as http,https (default all)")
+	f.StringSliceVar(&s.scope.Domains, "domains", nil, "names and patterns, as shop,shop-*,*.shop.example (default all)")
+	f.StringSliceVar(&s.scope.Ports, "ports", nil, "ports and ranges, as 20000-20010,25565 (default all)")
+	f.IntVar(&s.scope.Tunnels, "tunnels", 0, "tunnels at once (default not bounded)")
+	f.StringVar(&s.expires, "expires", "", "when it ends: a time as 2027-01-31T00:00:00Z, a date, or from now as 720h; none lets it last")
+	f.StringVar(&s.bandwidth, "bandwidth", "", "bytes a second in each direction, as 10MB (default not bounded)")
+	f.StringVar(&s.monthly, "monthly_bytes", "", "bytes of visitors a month, as 1TB (default not bounded)")
+	f.StringVar(&s.scope.OverQuota, "over_quota", "", "what happens beyond monthly_bytes: warn, throttle or stop (default warn)")
+	f.StringVar(&s.throttle, "throttle_bandwidth", "", "bytes a second when throttled (default 131072)")
+	f.BoolVar(&s.scope.OwnPolicies, "own_policies", false, "its agents may set the policies of their tunnels")
+	f.BoolVar(&s.scope.UnprovedDomains, "unproved_domains", false, "it may have names of its own without a DNS record that proves them")
+}
+
+// given reports whether anything was said.
+func (s *scopeFlags) given(cmd *cobra.Command) (any bool) {
+	cmd.Flags().Visit(func(f *pflag.Flag) { any = any || cmd.LocalNonPersistentFlags().Lookup(f.Name) != nil })
+	return any
+}
+
+// over writes what was said on the command line over a scope.
+func (s *scopeFlags) over(cmd *cobra.Command, to *console.Scope) error {
+	f := cmd.Flags()
+	for name, set := range map[string]func(){
+		"types":            func() { to.Types = s.scope.Types },
+		"domains":          func() { to.Domains = s.scope.Domains },
+		"ports":            func() { to.Ports = s.scope.Ports },
+		"tunnels":          func() { to.Tunnels = s.scope.Tunnels },
+		"over_quota":       func() { to.OverQuota = s.scope.OverQuota },
+		"own_policies":     func() { to.OwnPolicies = s.scope.OwnPolicies },
+		"unproved_domains": func() { to.UnprovedDomains = s.scope.UnprovedDomains },
+	} {
+		if f.Changed(name) {
+			set()
+		}
+	}
+	for _, v := range []struct {
+		name, text string
+		to         *int64
+	}{{"bandwidth", s.bandwidth, &to.Bandwidth}, {"monthly_bytes", s.monthly, &to.Monthly}, {"throttle_bandwidth", s.throttle, &to.Throttle}} {
+		if !f.Changed(v.name) {
+			continue
+		}
+		n, err := parseSize(v.text)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", v.name, err)
+		}
+		*v.to = n
+	}
+	if !f.Changed("expires") {
+		return nil
+	}
+	at, err := parseWhen(s.expires, time.Now())
+	if err != nil {
+		return fmt.Errorf("--expires: %w", err)
+	}
+	if !at.IsZero() && !at.After(time.Now()) {
+		return fmt.Errorf("--expires: %s has passed; `adit relay client revoke` ends a client now", s.expires)
+	}
+	to.Expires = at
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package requests has the commands that show what passed through tunnels, send it
+// again, and write it as an archive; and a line for each, as the short forms show it.
+package requests
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/localtime"
+	"adit/cli/stdio"
+	"adit/cli/table"
+	"adit/cli/tunnel"
+	"adit/localapi/client"
+)
+
+// Command is adit requests.
+func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	return command.Group("requests", "Look at what passed through tunnels, and send it again",
+		"Look at what passed through tunnels, and send it again. The Web UI shows the\nsame. A flow is a connection through a tcp or tls tunnel, or what one visitor\nsends through a udp tunnel.",
+		listCommand(std, find), showCommand(std, find), replayCommand(std, find), exportCommand(std, find),
+		importCommand(std, find), clearCommand(std, find))
+}
+
+func listCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	var f client.RequestFilter
+	var of string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List requests and flows, newest first",
+		Example: `  adit requests list --status 5xx
+  adit requests list --tunnel shop --q /orders --limit 20`,
+		Args: command.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := command.CheckLimit(f.Limit); err != nil {
+				return err
+			}
+			c, err := find.Client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if of != "" {
+				if f.TunnelID, err = tunnel.Find(cmd.Context(), c, of); err != nil {
+					return err
+				}
+			}
+			by, err := tunnel.ByID(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			list, err := c.Requests(cmd.Context(), f)
+			if err != nil {
+				return err
+			}
+			rows := table.New("ID|TIME|TUNNEL|STATUS|REQUEST|MS",
+				table.Shorten("TIME", localtime.WithoutYear), table.Squeeze("TUNNEL", 12), table.Squeeze("REQUEST", 24))
+			for _, r := range list {
+				what, status := asked(r, by[r.TunnelID]), fmt.Sprint(r.Status)
+				if r.Kind == "flow" {
+					what = flowText(r)
+				}
+				if r.Status == 0 {
+					status = r.State
+				}
+				rows.Add(r.ID, localtime.Text(r.Time), r.TunnelName+r.TunnelPath, status, what, fmt.Sprintf("%.1f", r.DurationMillis))
+			}
+			return std.PrintTable(stdio.ListOf(list), rows, "Nothing was seen yet.")
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&of, "tunnel", "", "only of this tunnel (id, name or domain)")
+	flags.StringVar(&f.Kind, "kind", "", "http for requests only, flow for flows only")
+	flags.StringVar(&f.Method, "method", "", "only with this method")
+	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")
+	flags.StringVar(&f.Text, "q", "", "only with this text in host, path, method or visitor")
+	flags.IntVar(&f.Limit, "limit", 50, "at most this many")
+	return cmd
+}
+
+func showCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	var reveal, curl bool
+	cmd := &cobra.Command{
+		Use:   "show REQUEST",
+		Short: "Show one request and its answer",
+		Example: `  adit requests show req_91
+  adit requests show req_91 --curl`,
+		Args: command.Args(1, 1, "REQUEST (its id)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := find.Client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Request(cmd.Context(), args[0], reveal)
+			if err != nil {
+				return noRequest(err)
+			}
+			if curl && !std.JSON {
+				std.Say("%s", d.Curl)
+				return nil
+			}
+			return std.Print(d, func(w io.Writer) { writeRequest(w, d) })
+		},
+	}
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "show headers that hold secrets")
+	cmd.Flags().BoolVar(&curl, "curl", false, "print a cURL command that repeats it")
+	return cmd
+}
+
+func replayCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	var method, path, body string
+	cmd := &cobra.Command{
+		Use:   "replay REQUEST",
+		Short: "Send a request to the local service again",
+		Example: `  adit requests replay req_91
+  adit requests replay req_91 --path '/orders?dry=1'`,
+		Args: command.Args(1, 1, "REQUEST (its id)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var edit client.Replay
+			for name, field := range map[string]**string{"method": &edit.Method, "path": &edit.Path, "body": &edit.Body} {
+				if cmd.Flags().Changed(name) {
+					*field = map[string]*string{"method": &method, "path": &path, "body": &body}[name]
+				}
+			}
+			c, err := find.Client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Replay(cmd.Context(), args[0], edit)
+			if err != nil {
+				return noRequest(err)
+			}
+			return std.Print(d, func(w io.Writer) { writeRequest(w, d) })
+		},
+	}
+	cmd.Flags().StringVar(&method, "method", "", "another method")
+	cmd.Flags().StringVar(&path, "path", "", "another path, with its query")
+	cmd.Flags().StringVar(&body, "body", "", "another body")
+	return cmd
+}
+
+// noRequest says where to look for the requests that there are, if err is that
+// there is none of an id.
+func noRequest(err error) error {
+	if !client.IsCode(err, client.ErrorCodeNotFound) {
+		return err
+	}
+	return fmt.Errorf("%s; `adit requests list` shows those there are", daemon.Explain(err))
+}
+
+func clearCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	return &cobra.Command{
+		Use:     "clear",
+		Short:   "Forget everything that was seen",
+		Example: "  adit requests clear",
+		Args:    command.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := find.Client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.ClearRequests(cmd.Context()); err != nil {
+				return err
+			}
+			if std.JSON {
+				return std.Print(map[string]any{"cleared": true}, nil)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,145 @@
+// Package stdio is what a command reads and where it writes: its three streams, and
+// how a result is written to them, as one JSON document or for a person at a
+// terminal. What a result says is the commands' own.
+package stdio
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"adit/cli/table"
+	"adit/cli/terminal"
+)
+
+// Streams are a command's. Make them with New.
+type Streams struct {
+	In io.Reader
+	// Out notes what gets lost on the way.
+	Out, Err io.Writer
+	// JSON asks for one JSON document instead of text.
+	JSON bool
+	// Terminal reports whether Out is a screen that a person looks at.
+	Terminal bool
+	// Screen tells how many columns and rows of Out that person sees; zero or nil
+	// is not known.
+	Screen func() (columns, rows int)
+
+	out *output // is Out
+}
+
+// New returns the streams of a command.
+func New(in io.Reader, out, errs io.Writer) *Streams {
+	noting := &output{Writer: out}
+	return &Streams{In: in, Out: noting, Err: errs, out: noting}
+}
+
+// Failure is the error that ended a command, or what got lost of its output. It
+// reports whether that is it.
+func (s *Streams) Failure(err error) (error, bool) { return s.out.failure(err) }
+
+// Print writes a command's result: as one JSON document with --json, else as
+// text lays it out in columns.
+func (s *Streams) Print(v any, text func(w io.Writer)) error {
+	if s.JSON {
+		out := json.NewEncoder(s.Out)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		return out.Encode(v)
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
+	text(w)
+	return w.Flush()
+}
+
+// PrintPage is Print for what is written of one thing: on a screen what is said of
+// it is broken between words, and goes on below where it began.
+func (s *Streams) PrintPage(v any, text func(w io.Writer)) error {
+	if s.JSON || s.Columns() == 0 {
+		return s.Print(v, text)
+	}
+	var all bytes.Buffer
+	w := tabwriter.NewWriter(&all, 0, 4, 2, ' ', 0)
+	text(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return s.PrintText(all.String())
+}
+
+// PrintTable writes a list: as one JSON document with --json, else as a table, or
+// what is said instead of an empty one.
+func (s *Streams) PrintTable(v any, t *table.Table, none string) error {
+	if s.JSON {
+		return s.Print(v, nil)
+	}
+	if t.Empty() && none != "" {
+		return s.PrintText(none + "\n")
+	}
+	var b strings.Builder
+	t.Write(&b, s.Columns())
+	_, err := io.WriteString(s.Out, b.String())
+	return err
+}
+
+// PrintText writes lines, broken where a screen ends. It is not for commands, which
+// are to be copied.
+func (s *Streams) PrintText(text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := io.WriteString(s.Out, terminal.Break(line, len(named.FindString(line)), s.Columns())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named is the beginning of a line up to what is said of what it names.
+var named = regexp.MustCompile(`^ *(?:-> |\S.*? {2,})?`)
+
+// Say writes one line of text; with --json it says nothing.
+func (s *Streams) Say(format string, args ...any) {
+	if !s.JSON {
+		fmt.Fprintf(s.Out, format+"\n", args...)
+	}
+}
+
+// Columns is how wide the screen is that a person looks at; 0 where nobody does
+// or it is not known.
+func (s *Streams) Columns() int {
+	if !s.Terminal {
+		return 0
+	}
+	return s.Size().Columns
+}
+
+// Size asks how much of Out is seen now.
+func (s *Streams) Size() (size terminal.Size) {
+	if s.Screen != nil {
+		size.Columns, size.Rows = s.Screen()
+	}
+	return size
+}
+
+// Secret reads a file that holds one secret, or standard input for "-": an
+// argument would be seen by all who may list the machine's processes.
+func (s *Streams) Secret(file string) (string, error) {
+	in := s.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", fmt.Errorf("read a secret: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, 64<<10))
+	if err != nil {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}

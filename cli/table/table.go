@@ -1,0 +1,168 @@
+// Package table lays lists out for people: whole where there is room or another
+// program reads them, and on a narrower screen without what a reader misses least.
+package table
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"adit/cli/terminal"
+	"adit/internal/visible"
+)
+
+// Table is a list for people: a row for each thing. All of it is shown where it
+// is piped or the screen is wide enough; on a narrower one what steps say, one
+// after the other until it fits.
+type Table struct {
+	columns  []column
+	narrower []Step
+}
+
+// column is one of a table's. One without a heading everywhere has none.
+type column struct {
+	head  string
+	cells []string
+}
+
+// Step makes a table narrower. Over is by how much it is too wide.
+type Step func(t *Table, over int)
+
+// New returns a table with columns of these headings, and what it does
+// without first where there is too little room.
+func New(heads string, narrower ...Step) *Table {
+	t := &Table{narrower: narrower}
+	for head := range strings.SplitSeq(heads, "|") {
+		t.columns = append(t.columns, column{head: head})
+	}
+	return t
+}
+
+// Add adds one thing. What comes from strangers does not steer the screen.
+func (t *Table) Add(cells ...any) {
+	for i, cell := range cells {
+		t.columns[i].cells = append(t.columns[i].cells, visible.Text(fmt.Sprint(cell)))
+	}
+}
+
+func (t *Table) column(head string) (index int, c *column) {
+	index = slices.IndexFunc(t.columns, func(c column) bool { return c.head == head })
+	if index < 0 {
+		return index, nil
+	}
+	return index, &t.columns[index]
+}
+
+// OmitEmpty leaves a column out in which nothing stands.
+func (t *Table) OmitEmpty(head string) {
+	i, c := t.column(head)
+	if c != nil && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" }) {
+		t.columns = slices.Delete(t.columns, i, i+1)
+	}
+}
+
+// Drop leaves a column out.
+func Drop(head string) Step {
+	return func(t *Table, _ int) {
+		if i, _ := t.column(head); i >= 0 {
+			t.columns = slices.Delete(t.columns, i, i+1)
+		}
+	}
+}
+
+// Shorten writes each value of a column in fewer letters.
+func Shorten(head string, shorter func(string) string) Step {
+	return func(t *Table, _ int) {
+		_, c := t.column(head)
+		for i := range c.cells {
+			c.cells[i] = shorter(c.cells[i])
+		}
+	}
+}
+
+// Squeeze cuts values of a column as far as is needed, and keeps at least so many
+// columns of the screen for it.
+func Squeeze(head string, least int) Step {
+	return func(t *Table, over int) {
+		_, c := t.column(head)
+		most := max(c.width()-over, least)
+		for i := range c.cells {
+			c.cells[i] = terminal.Cut(c.cells[i], most)
+		}
+	}
+}
+
+// Identify leaves a column of ids out, but where names need them: one that several
+// rows have, or that is empty, gives way to the id.
+func Identify(ids, names string) Step {
+	return func(t *Table, over int) {
+		_, by := t.column(ids)
+		_, named := t.column(names)
+		count := map[string]int{"": 2}
+		for _, name := range named.cells {
+			count[name]++
+		}
+		for i, name := range named.cells {
+			if count[name] > 1 {
+				named.cells[i] = by.cells[i]
+			}
+		}
+		Drop(ids)(t, over)
+	}
+}
+
+// Empty reports whether it has no row.
+func (t *Table) Empty() bool { return len(t.columns[0].cells) == 0 }
+
+func (c *column) width() int {
+	width := terminal.Columns(c.head)
+	for _, cell := range c.cells {
+		width = max(width, terminal.Columns(cell))
+	}
+	return width
+}
+
+// gap is between two columns.
+const gap = 2
+
+func (t *Table) width() int {
+	width := -gap
+	for i := range t.columns {
+		width += gap + t.columns[i].width()
+	}
+	return width
+}
+
+// Write lays the table out for a screen of so many columns; 0 is as many as it
+// takes.
+func (t *Table) Write(w io.Writer, columns int) {
+	if columns > 0 {
+		for _, narrow := range t.narrower {
+			over := t.width() - columns
+			if over <= 0 {
+				break
+			}
+			narrow(t, over)
+		}
+	}
+	widths := make([]int, len(t.columns))
+	var heads strings.Builder
+	for i := range t.columns {
+		widths[i] = t.columns[i].width()
+		heads.WriteString(t.columns[i].head)
+	}
+	line := func(cell func(c *column) string) {
+		var b strings.Builder
+		for i := range t.columns {
+			b.WriteString(terminal.Pad(cell(&t.columns[i]), widths[i]+gap))
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+	if heads.Len() > 0 {
+		line(func(c *column) string { return c.head })
+	}
+	for i := range t.columns[0].cells {
+		line(func(c *column) string { return c.cells[i] })
+	}
+}

@@ -1,0 +1,77 @@
+package tunnel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/internal/portrange"
+	"adit/localapi/client"
+)
+
+// forPorts are the tunnels of so many ports from those of in on: each has its own
+// port, and a name with it. The public ports follow the first if there is one.
+func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) {
+	switch {
+	case ports < 1 || ports > portrange.Most:
+		return nil, command.Usagef("ports must be 1 to %d", portrange.Most)
+	case in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP:
+		return nil, command.Usagef("ports is for tcp and udp: say --type too")
+	case !portrange.Fits(ports, in.LocalPort, in.RemotePort):
+		return nil, command.Usagef("there are no %d ports from %d on", ports, max(in.LocalPort, in.RemotePort))
+	}
+	var all []client.TunnelCreate
+	for n := range ports {
+		one := in
+		one.LocalPort, one.RemotePort = portrange.Nth(in.LocalPort, n), portrange.Nth(in.RemotePort, n)
+		if in.Name != "" {
+			one.Name = portrange.Name(in.Name, one.LocalPort)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// portError is why one of several ports is not published, so that none is.
+type portError struct {
+	port int
+	err  error
+	left []string // tunnels that could not be removed again
+}
+
+// Error puts it around what there is to say of err, which is no cause of its own.
+func (e *portError) Error() string {
+	text := fmt.Sprintf("port %d: %s", e.port, daemon.Explain(e.err))
+	if len(e.left) > 0 {
+		text += "; of the other ports' tunnels these stay: " + strings.Join(e.left, ", ")
+	}
+	return text
+}
+
+// createAll makes all tunnels or none: those that it has made are removed again if
+// one cannot be made. The error is a *portError.
+func createAll(ctx context.Context, c *client.Client, wanted []client.TunnelCreate) (made []client.Tunnel, err error) {
+	for _, in := range wanted {
+		t, err := daemon.Patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
+		if err != nil {
+			return nil, &portError{in.LocalPort, daemon.WithoutToken(ctx, c, err), removeAll(ctx, c, made)}
+		}
+		made = append(made, t)
+	}
+	return made, nil
+}
+
+// removeAll removes tunnels, also after the end of ctx, and returns those that stay.
+func removeAll(ctx context.Context, c *client.Client, made []client.Tunnel) (left []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
+	defer cancel()
+	for _, t := range made {
+		_, err := daemon.Patiently(ctx, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(ctx, t.ID) })
+		if err != nil && !client.IsCode(err, client.ErrorCodeNotFound) {
+			left = append(left, t.ID)
+		}
+	}
+	return left
+}

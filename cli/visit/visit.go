@@ -1,0 +1,174 @@
+// Package visit has the command that leads connections of this machine to private
+// tunnels of other clients, and lists what may be visited.
+package visit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"adit/cli/command"
+	"adit/cli/daemon"
+	"adit/cli/stdio"
+	"adit/internal/loopback"
+	"adit/internal/visible"
+	"adit/localapi/client"
+)
+
+// Command is adit visit.
+func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
+	var piped bool
+	cmd := &cobra.Command{
+		Use:   "visit [CLIENT/NAME [PORT]]",
+		Short: "Connect to a private tunnel of another client",
+		Long: `Connect to a private tunnel of another client of the relay, which lets this one
+in. Until Ctrl-C, who connects to PORT of 127.0.0.1 reaches the tunnel's local
+service; without PORT it is one that is free. Only programs of this machine can.
+
+On the other machine, as the client nas:
+
+  adit tunnel create 22 --mode private --domain ssh --visitor laptop
+
+With --stdio ssh needs no port of its own:
+
+  ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
+
+For good, declare it in adit.toml: [[visit]] with tunnel and listen. Without
+CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
+		Example: `  adit visit
+  adit visit nas/ssh 2222
+  adit visit nas/ssh --stdio`,
+		Args: command.Args(0, 2, "CLIENT/NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if piped {
+					return command.Usagef("say which private tunnel, as in `adit visit nas/ssh --stdio`")
+				}
+				return list(cmd.Context(), std, find)
+			}
+			port := ""
+			if len(args) > 1 {
+				port = args[1]
+			}
+			if piped && port != "" {
+				return command.Usagef("with --stdio there is no port to listen on")
+			}
+			listen := "127.0.0.1:0"
+			if port != "" {
+				addr, err := loopback.Parse(port)
+				if err != nil {
+					return command.Usagef("%q %v", port, err)
+				}
+				listen = addr.String()
+			}
+			return withDaemon(cmd.Context(), find, func(c *client.Client) error {
+				if piped {
+					return once(cmd.Context(), std, c, args[0])
+				}
+				return many(cmd.Context(), std, c, args[0], listen)
+			})
+		},
+	}
+	cmd.ValidArgsFunction = complete(find)
+	cmd.Flags().BoolVar(&piped, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
+	return cmd
+}
+
+// withDaemon visits with the daemon that runs, or one that runs meanwhile.
+func withDaemon(ctx context.Context, find *daemon.Finder, visit func(*client.Client) error) error {
+	c, own, err := find.ClientOrEmbedded(ctx, "visit")
+	if err != nil {
+		return err
+	}
+	return cmp.Or(visit(c), own.End())
+}
+
+// once connects standard input and output with the tunnel, until the tunnel's
+// side has ended.
+func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel string) error {
+	conn, err := c.Visit(ctx, tunnel)
+	if err != nil {
+		return daemon.WithoutToken(ctx, c, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	go func() { // nothing ends a read of standard input: it is left to the program's end
+		_, _ = io.Copy(conn, std.In)
+		_ = conn.CloseWrite()
+	}()
+	if _, err := io.Copy(std.Out, conn); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
+	}
+	return nil
+}
+
+// many leads whoever connects to listen to the tunnel, until ctx ends.
+func many(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel, listen string) error {
+	if err := c.MayVisit(ctx, tunnel); err != nil {
+		return daemon.WithoutToken(ctx, c, err)
+	}
+	ln, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen for visits of %s: %w; choose another port", tunnel, err)
+	}
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	defer ln.Close()
+	said := struct {
+		Tunnel string `json:"tunnel"`
+		Listen string `json:"listen"`
+	}{tunnel, ln.Addr().String()}
+	if err := std.Print(said, func(w io.Writer) {
+		fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
+	}); err != nil {
+		return err
+	}
+	var guests sync.WaitGroup
+	defer guests.Wait()
+	for {
+		conn, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listen for visits of %s: %w", tunnel, err)
+		}
+		guests.Go(func() {
+			if err := visitFor(ctx, c, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
+			}
+		})
+	}
+}
+
+// visitFor leads one connection to the tunnel. Its error is about the way there.
+func visitFor(ctx context.Context, c *client.Client, tunnel string, local *net.TCPConn) error {
+	defer local.Close()
+	conn, err := c.Visit(ctx, tunnel)
+	if err != nil {
+		_ = local.SetLinger(0)
+		return err
+	}
+	defer conn.Close()
+	abort := sync.OnceFunc(func() {
+		_ = local.SetLinger(0) // it is cut, not ended
+		local.Close()
+		conn.Close()
+	})
+	defer context.AfterFunc(ctx, abort)()
+	var inward sync.WaitGroup
+	inward.Go(func() {
+		if _, err := io.Copy(conn, local); err != nil || conn.CloseWrite() != nil {
+			abort()
+		}
+	})
+	if _, err := io.Copy(local, conn); err != nil || local.CloseWrite() != nil {
+		abort()
+	}
+	inward.Wait()
+	return nil
+}
