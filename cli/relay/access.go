@@ -17,6 +17,30 @@ import (
 	"adit/internal/span"
 )
 
+const (
+	sinceUsage = "only since a time as 2026-11-01T00:00:00Z, a date, or a duration before now as 24h"
+	untilUsage = "only until such a time"
+)
+
+// question is what filters ask for, by their parameters' names.
+func question(filters map[string]*string, now time.Time) (url.Values, error) {
+	q := url.Values{}
+	for name, value := range filters {
+		if *value == "" {
+			continue
+		}
+		q.Set(name, *value)
+		if name == "since" || name == "until" {
+			at, err := parsePast(*value, now)
+			if err != nil {
+				return nil, command.Usagef("--%s: %s", name, err)
+			}
+			q.Set(name, at.Format(time.RFC3339Nano))
+		}
+	}
+	return q, nil
+}
+
 func accessCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
 	var limit int
@@ -30,20 +54,9 @@ func accessCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
   adit relay access --follow --refused any`,
 		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := url.Values{}
-			now := time.Now()
-			for name, value := range filters {
-				if *value == "" {
-					continue
-				}
-				if name == "since" || name == "until" {
-					at, err := parsePast(*value, now)
-					if err != nil {
-						return command.Usagef("--%s: %s", name, err)
-					}
-					*value = at.Format(time.RFC3339Nano)
-				}
-				q.Set(name, *value)
+			q, err := question(filters, time.Now())
+			if err != nil {
+				return err
 			}
 			if follow {
 				switch {
@@ -89,7 +102,7 @@ func accessCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 	for name, help := range map[string]string{
 		"endpoint_id": "only of one endpoint", "host": "only of one name", "address": "only of an address or CIDR", "path": "only with a path that begins so",
 		"client_id": "only of one client", "user": "only of one who has signed in or named itself by a password", "country": "only of a country as DE, a region as US-CA, or none", "method": "only with this method", "node": "only of one node",
-		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": "only since a time as 2026-11-01T00:00:00Z, a date, or a duration before now as 24h", "until": "only until such a time",
+		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": sinceUsage, "until": untilUsage,
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}

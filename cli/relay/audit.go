@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,21 +30,20 @@ func auditCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command
 
 func auditListCommand(a *running) *cobra.Command {
 	var limit int
-	var action, actor, target string
+	filters := map[string]*string{}
 	list := &cobra.Command{
-		Use:     "list",
-		Short:   "List who changed what, newest last",
-		Example: "  adit relay audit list --action client. --limit 20",
-		Args:    command.Args(0, 0, ""),
+		Use:   "list",
+		Short: "List who changed what, newest last",
+		Example: `  adit relay audit list --action client. --limit 20
+  adit relay audit list --find shop --since 24h`,
+		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := url.Values{"limit": {strconv.Itoa(limit)}}
-			for name, v := range map[string]string{"action": action, "actor": actor, "target": target} {
-				if v != "" {
-					q.Set(name, v)
-				}
+			q, err := question(filters, time.Now())
+			if err != nil {
+				return err
 			}
-			var page console.AuditPage
-			if err := a.Call(cmd.Context(), http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
+			page, err := a.auditEntries(cmd.Context(), q, limit)
+			if err != nil {
 				return err
 			}
 			rows := table.New("ENTRY|TIME|WHO|FROM|ACTION|TARGET", table.Shorten("TIME", localtime.WithoutYear), table.Squeeze("WHO", 16), table.Drop("FROM"))
@@ -58,10 +58,36 @@ func auditListCommand(a *running) *cobra.Command {
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
-	list.Flags().StringVar(&action, "action", "", "only whose action begins so, as client.")
-	list.Flags().StringVar(&actor, "actor", "", "only of a name, or a kind as admin_token")
-	list.Flags().StringVar(&target, "target", "", "only about this client, domain or sink")
+	for flag, usage := range map[string]string{
+		"action": "only whose action begins so, as client.", "actor": "only of a name, or a kind as admin_token",
+		"target": "only about this client, domain or sink", "find": "only with this text in what they show, in any case",
+		"since": sinceUsage, "until": untilUsage,
+	} {
+		parameter := flag
+		if flag == "find" {
+			parameter = "q"
+		}
+		filters[parameter] = list.Flags().String(flag, "", usage)
+	}
 	return list
+}
+
+// auditEntries is as many entries as there shall be. Where few of many fit, a relay looks
+// through the log in several answers.
+func (a *running) auditEntries(ctx context.Context, q url.Values, limit int) (console.AuditPage, error) {
+	all := console.AuditPage{Items: []audit.Entry{}}
+	for {
+		q.Set("limit", strconv.Itoa(limit-len(all.Items)))
+		var page console.AuditPage
+		if err := a.Call(ctx, http.MethodGet, "/api/v1/audit?"+q.Encode(), nil, &page); err != nil {
+			return all, err
+		}
+		all.Items, all.Next = append(all.Items, page.Items...), page.Next
+		if all.Next == 0 || len(all.Items) >= limit {
+			return all, nil
+		}
+		q.Set("before", strconv.FormatUint(all.Next, 10))
+	}
 }
 
 // auditVerifyCommand checks the chain on this side, so that it trusts nobody's word.

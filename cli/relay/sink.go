@@ -30,7 +30,7 @@ func sinkPath(name string) string { return "/api/v1/sinks/" + url.PathEscape(nam
 
 func sinkCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
-	return a.Flags(command.Group("sink", "Where access events and the audit log are sent on", "",
+	return a.Flags(command.Group("sink", "Where access events, the audit log and news of clients are sent on", "",
 		sinkSetCommand(a),
 		sinkShowCommand(a),
 		listing[console.Sink]{
@@ -63,14 +63,16 @@ func sinkSetCommand(a *running) *cobra.Command {
 	var f sinkFlags
 	set := &cobra.Command{
 		Use:   "set NAME URL",
-		Short: "Send access events, or the audit log, on to a webhook or syslog",
-		Long: `Send access events, or the audit log, on. The URL says where to: https://… is a
-webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog
-(RFC 5424).
+		Short: "Send access events, the audit log or news of clients on to a webhook or syslog",
+		Long: `Send access events, the audit log or news of clients on. The URL says where to:
+https://… is a webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are
+syslog (RFC 5424). News of clients are who is away for a minute, who is back,
+and what agents report.
 
 With --if_match, if somebody else has changed the sink meanwhile, theirs stays,
 and the exit code is 1. Without it, what is there is replaced.`,
 		Example: `  adit relay sink set siem https://siem.example.com/adit --secret_file hook.secret --events access,audit
+  adit relay sink set alerts https://alerts.example.com/adit --events client
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
 		Args: command.Args(2, 2, "a name and a URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,7 +97,7 @@ and the exit code is 1. Without it, what is there is replaced.`,
 			})
 		},
 	}
-	set.Flags().StringSliceVar(&f.config.Events, "events", []string{sink.Access}, "access, audit, or both")
+	set.Flags().StringSliceVar(&f.config.Events, "events", []string{sink.Access}, "any of access, audit and client")
 	set.Flags().BoolVar(&f.config.RefusedOnly, "refused_only", false, "of access events only those that a rule refused")
 	set.Flags().StringVar(&f.secretFile, "secret_file", "", "file with the secret that signs a webhook's deliveries")
 	set.Flags().StringVar(&f.caFile, "ca", "", "PEM file to trust a syslog server by, for tls://")
