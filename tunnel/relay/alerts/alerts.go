@@ -17,9 +17,6 @@ import (
 const (
 	grace     = time.Minute
 	lookEvery = 5 * time.Second
-	// together is how long before the newest sight of any client others count as
-	// connected at that time: when a relay ends, all are seen for the last time.
-	together = 2 * time.Minute
 	// Of what a client reports so much is told at once, and one each gap after.
 	reports   = 20
 	reportGap = 10 * time.Second
@@ -85,8 +82,9 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// begin takes those for present that were when the relay was last there: if they do
-// not come back, that is news.
+// begin takes those for present that were when the relay was last there: when one ends,
+// all are seen for the last time, and of who left less than a grace before nobody was
+// told. If they do not come back, that is news.
 func (w *Watch) begin(now time.Time) {
 	list := w.cfg.Clients()
 	var newest time.Time
@@ -97,7 +95,7 @@ func (w *Watch) begin(now time.Time) {
 	}
 	w.known = make(map[string]*attendance, len(list))
 	for _, c := range list {
-		a := &attendance{there: c.Connected || c.SeenThere || !c.Seen.IsZero() && newest.Sub(c.Seen) < together}
+		a := &attendance{there: c.Connected || c.SeenThere || !c.Seen.IsZero() && newest.Sub(c.Seen) < w.cfg.Grace}
 		if a.there && !c.Connected {
 			a.lost = now
 		}
