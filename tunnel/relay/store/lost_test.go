@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
@@ -70,35 +69,15 @@ func TestAChangeThatChangesNothingIsNotMadeByItself(t *testing.T) {
 	}
 }
 
-// unled is a bucket of a cluster that has nobody to answer for it at first.
-type unled struct {
-	jetstream.KeyValue
-	asked atomic.Int32
-}
-
-func (u *unled) away() error {
-	if u.asked.Add(1) <= 2 {
-		return nats.ErrNoResponders
-	}
-	return nil
-}
-
-func (u *unled) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
-	if err := u.away(); err != nil {
-		return nil, err
-	}
-	return u.KeyValue.Get(ctx, key)
-}
-
 // TestOpenWaitsForTheSettings has a cluster that made a bucket and does not answer
 // for it yet, as one that has just started.
 func TestOpenWaitsForTheSettings(t *testing.T) {
 	s := open(t, t.TempDir())
-	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
+	s.Settings.kv = &natstest.Unled{KeyValue: s.Settings.kv}
 	if err := s.migration.run(t.Context(), s.Settings, s.log); err != nil {
 		t.Error(err)
 	}
-	s.Settings.kv = &unled{KeyValue: s.Settings.kv}
+	s.Settings.kv = &natstest.Unled{KeyValue: s.Settings.kv}
 	if _, err := s.Settings.Get(t.Context(), "none"); !errors.Is(err, bucket.ErrNotFound) {
 		t.Errorf("a setting that there is not: %v", err)
 	}

@@ -155,19 +155,8 @@ func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	}
 }
 
-// making is a cluster that notes how often it shall keep a stream.
-type making struct {
-	jetstream.JetStream
-	copies map[string]int
-}
-
-func (m making) CreateOrUpdateStream(_ context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	m.copies[cfg.Name] = cfg.Replicas
-	return nil, nil
-}
-
 // thrice is an engine that keeps each stream three times.
-type thrice struct{ js making }
+type thrice struct{ js *natstest.Copies }
 
 func (e thrice) JetStream() jetstream.JetStream { return e.js }
 
@@ -177,8 +166,8 @@ func (e thrice) Stream(ctx context.Context, _, _ string, make func(context.Conte
 }
 
 func TestStreamIsMadeWithItsCopies(t *testing.T) {
-	js := making{copies: make(map[string]int)}
-	if _, err := Open(t.Context(), thrice{js}, nil); err != nil || js.copies["adit_audit"] != 3 {
-		t.Errorf("copies are asked for as %v, %v, want 3", js.copies, err)
+	js := new(natstest.Copies)
+	if _, err := Open(t.Context(), thrice{js}, nil); err != nil || js.Of["adit_audit"] != 3 {
+		t.Errorf("copies are asked for as %v, %v, want 3", js.Of, err)
 	}
 }

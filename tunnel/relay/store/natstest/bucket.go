@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -76,4 +77,46 @@ func (k *Keeping) Purge(ctx context.Context, key string, opts ...jetstream.KVDel
 		return err
 	}
 	return k.KeyValue.Purge(ctx, key, opts...)
+}
+
+// Unled is a bucket of a cluster that has nobody to answer for it at first: the first
+// two reads and watches fail.
+type Unled struct {
+	jetstream.KeyValue
+	asked atomic.Int32
+}
+
+func (u *Unled) away() error {
+	if u.asked.Add(1) <= 2 {
+		return nats.ErrNoResponders
+	}
+	return nil
+}
+
+func (u *Unled) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	if err := u.away(); err != nil {
+		return nil, err
+	}
+	return u.KeyValue.Get(ctx, key)
+}
+
+func (u *Unled) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if err := u.away(); err != nil {
+		return nil, err
+	}
+	return u.KeyValue.WatchAll(ctx, opts...)
+}
+
+// Copies notes how many times a stream shall be kept, by its name, and makes none.
+type Copies struct {
+	jetstream.JetStream
+	Of map[string]int
+}
+
+func (c *Copies) CreateOrUpdateStream(_ context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	if c.Of == nil {
+		c.Of = make(map[string]int)
+	}
+	c.Of[cfg.Name] = cfg.Replicas
+	return nil, nil
 }

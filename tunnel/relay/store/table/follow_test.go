@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/relay/store/replica"
 )
 
@@ -76,32 +76,12 @@ func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
 	}
 }
 
-// unled is a bucket of a cluster that has nobody to answer for it at first.
-type unled struct {
-	jetstream.KeyValue
-	asked atomic.Int32
-}
-
-func (u *unled) away() error {
-	if u.asked.Add(1) <= 2 {
-		return nats.ErrNoResponders
-	}
-	return nil
-}
-
-func (u *unled) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	if err := u.away(); err != nil {
-		return nil, err
-	}
-	return u.KeyValue.WatchAll(ctx, opts...)
-}
-
 // TestOpenWaitsForABucket has a cluster that made a bucket and does not answer
 // for it yet, as one that has just started.
 func TestOpenWaitsForABucket(t *testing.T) {
 	n := begin(t)
 	put(t, n.table(t, "policies"), "domain.a", "{}")
-	tab := over(t.Context(), t, n, "policies", func(kv jetstream.KeyValue) jetstream.KeyValue { return &unled{KeyValue: kv} })
+	tab := over(t.Context(), t, n, "policies", func(kv jetstream.KeyValue) jetstream.KeyValue { return &natstest.Unled{KeyValue: kv} })
 	if _, _, ok := tab.Get("domain.a"); !ok {
 		t.Error("the policy was not read")
 	}
