@@ -52,6 +52,10 @@ func TestSinksAreToldOfClients(t *testing.T) {
 	cfg.Sinks.AllowPrivate, cfg.Nodes.Name = true, "n"
 	r := startRelayWith(t, Options{Config: cfg, awayGrace: 200 * time.Millisecond})
 	news := newsOfClients(t, r)
+	if test := answer[console.SinkTest](t, r, "POST", "/api/v1/sinks/news/test", ""); !test.OK {
+		t.Errorf("test: %+v", test)
+	}
+	awaitNews(t, news, "n: TEST connected")
 	token := r.client(t, "shop")
 	a := connect(t, token, "i1")
 	awaitNews(t, news, "n: shop connected")

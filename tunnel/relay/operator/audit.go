@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,6 +158,17 @@ func sinkError(name string, err error) error {
 	return err
 }
 
+// testEvent is one of a kind that a sink is for, and can be told from those in earnest.
+func (o *Operator) testEvent(c sink.Config) sink.Event {
+	now := time.Now().UTC()
+	if slices.Contains(c.Events, sink.Clients) && !slices.Contains(c.Events, sink.Access) {
+		return sink.Event{Type: sink.Clients, Client: &sink.Client{Time: now, State: sink.Connected, Client: "TEST"}}
+	}
+	return sink.Event{Type: sink.Access, Access: &wire.Access{
+		Time: now, Node: o.cfg.Node, Endpoint: "ep_test", Visitor: "192.0.2.1", Method: "TEST", Host: o.cfg.Settings.Domain, Path: "/",
+	}}
+}
+
 // TestSink sends one event to a sink now, beside what is queued for it.
 func (o *Operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
@@ -170,10 +182,7 @@ func (o *Operator) TestSink(ctx context.Context, name string) (console.SinkTest,
 	o.Record(ctx, "sink.test", name, nil)
 	s := sink.New(sink.Options{Name: name, Node: o.cfg.Node, Config: c, Private: o.cfg.Settings.Sinks.AllowPrivate})
 	defer s.Close()
-	err = s.Test(ctx, sink.Event{Type: sink.Access, Access: &wire.Access{
-		Time: time.Now().UTC(), Node: o.cfg.Node, Endpoint: "ep_test", Visitor: "192.0.2.1", Method: "TEST", Host: o.cfg.Settings.Domain, Path: "/",
-	}})
-	if err != nil {
+	if err := s.Test(ctx, o.testEvent(c)); err != nil {
 		return console.SinkTest{Error: err.Error()}, nil
 	}
 	return console.SinkTest{OK: true}, nil
