@@ -91,46 +91,50 @@ export const scenarios = {
     await counts(page.locator('#f-mode option'), 2);
   }),
 
-  'declared visits are listed, and followed': scenario(async (page, mock) => {
-    await page.goto(`${mock.url}/#/tunnels`);
-    await until('the visits', () => mock.seen.includes('GET visits'));
-    await counts(page.locator('[data-visit]'), 0);
-    mock.visits = someVisits();
-    // What the session is, they may follow.
-    mock.setStatus({ state: 'reconnecting', connected: false });
-    const ssh = page.locator('[data-visit="127.0.0.1:2222"]');
-    await ssh.getByText('127.0.0.1:2222 → studio/ssh').waitFor();
-    await ssh.getByText('Failed').waitFor();
-    await ssh.getByText('address already in use').waitFor();
-    const files = page.locator('[data-visit="127.0.0.1:4450"]');
-    await files.getByText('Listening').waitFor();
-    await files.getByText('1 open').waitFor();
-    await files.getByRole('button', { name: 'Copy address' }).click();
-    assert.equal(await clipboard(page), '127.0.0.1:4450');
-    // And without a word from the daemon.
-    mock.visits = mock.visits.map((v) => ({
-      ...v,
-      state: 'listening',
-      error: '',
-      connections: { open: 7, total: 9 },
-    }));
-    await ssh.getByText('7 open').waitFor();
-    await ssh.getByText('Listening').waitFor();
-    mock.visits = mock.visits.slice(0, 1);
-    await ssh.waitFor({ state: 'detached' });
-    // What is declared is not said twice.
-    mock.invitations = ['studio/files', 'studio/ssh'];
-    mock.setStatus({ state: 'connected', connected: true });
-    await counts(page.locator('[data-invitation]'), 1);
-    const invited = page.locator('[data-invitation="studio/ssh"]');
-    await invited.getByText('adit visit studio/ssh').waitFor();
-    await invited.getByRole('button', { name: 'Copy command' }).click();
-    assert.equal(await clipboard(page), 'adit visit studio/ssh');
-    // While the relay is away nothing can be visited.
-    mock.setStatus({ state: 'reconnecting', connected: false });
-    await invited.waitFor({ state: 'detached' });
-    mock.visits = [];
-    await files.waitFor({ state: 'detached' });
-    await counts(page.getByRole('heading', { name: 'Visits of private tunnels' }), 0);
-  }),
+  'declared visits are listed, and followed': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels`);
+      await until('the visits', () => mock.seen.includes('GET visits'));
+      await counts(page.locator('[data-visit]'), 0);
+      mock.visits = someVisits();
+      // What the session is, they may follow.
+      mock.setStatus({ state: 'reconnecting', connected: false });
+      const ssh = page.locator('[data-visit="127.0.0.1:2222"]');
+      await ssh.getByText('127.0.0.1:2222 → studio/ssh').waitFor();
+      await ssh.getByText('Failed').waitFor();
+      await ssh.getByText('address already in use').waitFor();
+      const files = page.locator('[data-visit="127.0.0.1:4450"]');
+      await files.getByText('Listening').waitFor();
+      await files.getByText('1 open').waitFor();
+      await files.getByRole('button', { name: 'Copy address' }).click();
+      assert.equal(await clipboard(page), '127.0.0.1:4450');
+      // And without a word from the daemon.
+      mock.visits = mock.visits.map((v) => ({
+        ...v,
+        state: 'listening',
+        error: '',
+        connections: { open: 7, total: 9 },
+      }));
+      await ssh.getByText('7 open').waitFor();
+      await ssh.getByText('Listening').waitFor();
+      mock.visits = mock.visits.slice(0, 1);
+      await ssh.waitFor({ state: 'detached' });
+      // What is declared is not said twice.
+      mock.invitations = ['studio/files', 'studio/ssh'];
+      mock.setStatus({ state: 'connected', connected: true });
+      await counts(page.locator('[data-invitation]'), 1);
+      const invited = page.locator('[data-invitation="studio/ssh"]');
+      await invited.getByText('adit visit studio/ssh').waitFor();
+      await invited.getByRole('button', { name: 'Copy command' }).click();
+      assert.equal(await clipboard(page), 'adit visit studio/ssh');
+      // While the relay is away nothing can be visited.
+      mock.setStatus({ state: 'reconnecting', connected: false });
+      await invited.waitFor({ state: 'detached' });
+      mock.visits = [];
+      await files.waitFor({ state: 'detached' });
+      await counts(page.getByRole('heading', { name: 'Visits of private tunnels' }), 0);
+      // The page may ask who invites a moment before it hears that the relay is away.
+    },
+    { allow: /status of 503/ },
+  ),
 };
