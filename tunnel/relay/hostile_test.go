@@ -26,6 +26,9 @@ import (
 // unharmed asks as another visitor, by each version of HTTP.
 func (s *site) unharmed(t *testing.T) {
 	t.Helper()
+	if err := s.agent.session.Err(); err != nil {
+		t.Fatalf("the agent's session has ended: %v", err)
+	}
 	for name, visitor := range map[string]*http.Client{"HTTP/2": s.visitor, "HTTP/3": s.visitor3(t)} {
 		if status, body := get(t, visitor, s.https); status != 200 || body != "hello" {
 			t.Errorf("another visitor by %s: status %d, %q", name, status, body)

@@ -15,6 +15,7 @@ import (
 	"adit/tunnel/relay/audit"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
+	"adit/tunnel/relay/store/engine/enginetest"
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -118,26 +119,11 @@ func TestAuditEntryWhoseAnswerIsLostIsThereOnce(t *testing.T) {
 	}
 }
 
-// later is an engine whose streams nobody answers for while it is away.
-type later struct {
-	*engine.Engine
-	away bool
-}
-
-func (e *later) Stream(_ context.Context, name, _ string, _ func(context.Context, jetstream.JetStream, int) (jetstream.Stream, error)) (*engine.Stream, error) {
-	return engine.NewStream(func(ctx context.Context) (jetstream.Stream, error) {
-		if e.away {
-			return nil, nats.ErrNoResponders
-		}
-		return e.JetStream().Stream(ctx, name)
-	}), nil
-}
-
 // TestWhatWasNotThereIsUsedOnceItIs has a stream that the cluster answers for only
 // after the log has opened.
 func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	_, there := open(t, natstest.Start(t).URL())
-	e := &later{Engine: there, away: true}
+	e := &enginetest.Later{Engine: there, Away: true}
 	l, err := Open(t.Context(), e, new(bucket.Meter))
 	if err != nil {
 		t.Fatal(err)
@@ -149,25 +135,15 @@ func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	if err := use(); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("while nobody answers: %v", err)
 	}
-	e.away = false
+	e.Away = false
 	if err := use(); err != nil {
 		t.Error(err)
 	}
 }
 
-// thrice is an engine that keeps each stream three times.
-type thrice struct{ js *natstest.Copies }
-
-func (e thrice) JetStream() jetstream.JetStream { return e.js }
-
-func (e thrice) Stream(ctx context.Context, _, _ string, make func(context.Context, jetstream.JetStream, int) (jetstream.Stream, error)) (*engine.Stream, error) {
-	_, err := make(ctx, e.js, 3)
-	return nil, err
-}
-
 func TestStreamIsMadeWithItsCopies(t *testing.T) {
-	js := new(natstest.Copies)
-	if _, err := Open(t.Context(), thrice{js}, nil); err != nil || js.Of["adit_audit"] != 3 {
-		t.Errorf("copies are asked for as %v, %v, want 3", js.Of, err)
+	copies := enginetest.Thrice{}
+	if _, err := Open(t.Context(), copies, nil); err != nil || copies["adit_audit"] != 3 {
+		t.Errorf("copies are asked for as %v, %v, want 3", copies, err)
 	}
 }

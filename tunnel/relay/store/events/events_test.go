@@ -2,7 +2,6 @@ package events
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,10 +11,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/engine"
+	"adit/tunnel/relay/store/engine/enginetest"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
@@ -43,25 +42,10 @@ func open(tb testing.TB, dir string, urls ...string) kept {
 	return kept{l, e}
 }
 
-// later is an engine whose streams nobody answers for while it is away.
-type later struct {
-	*engine.Engine
-	away bool
-}
-
-func (e *later) Stream(_ context.Context, name, _ string, _ func(context.Context, jetstream.JetStream, int) (jetstream.Stream, error)) (*engine.Stream, error) {
-	return engine.NewStream(func(ctx context.Context) (jetstream.Stream, error) {
-		if e.away {
-			return nil, nats.ErrNoResponders
-		}
-		return e.JetStream().Stream(ctx, name)
-	}), nil
-}
-
 // TestWhatWasNotThereIsUsedOnceItIs has a stream that the cluster answers for only
 // after the log has opened.
 func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
-	e := &later{Engine: open(t, t.TempDir(), natstest.Start(t).URL()).engine, away: true}
+	e := &enginetest.Later{Engine: open(t, t.TempDir(), natstest.Start(t).URL()).engine, Away: true}
 	l, err := Open(t.Context(), e, Config{Took: new(bucket.Meter), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +57,7 @@ func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	if err := l.Append(t.Context(), event); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("while nobody answers: %v", err)
 	}
-	e.away = false
+	e.Away = false
 	if err := l.Append(t.Context(), event); err != nil {
 		t.Error(err)
 	}
@@ -82,20 +66,10 @@ func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	}
 }
 
-// thrice is an engine that keeps each stream three times.
-type thrice struct{ js *natstest.Copies }
-
-func (e thrice) JetStream() jetstream.JetStream { return e.js }
-
-func (e thrice) Stream(ctx context.Context, _, _ string, make func(context.Context, jetstream.JetStream, int) (jetstream.Stream, error)) (*engine.Stream, error) {
-	_, err := make(ctx, e.js, 3)
-	return nil, err
-}
-
 func TestStreamIsMadeWithItsCopies(t *testing.T) {
-	js := new(natstest.Copies)
-	if _, err := Open(t.Context(), thrice{js}, Config{}); err != nil || js.Of["adit_access"] != 3 {
-		t.Errorf("copies are asked for as %v, %v, want 3", js.Of, err)
+	copies := enginetest.Thrice{}
+	if _, err := Open(t.Context(), copies, Config{}); err != nil || copies["adit_access"] != 3 {
+		t.Errorf("copies are asked for as %v, %v, want 3", copies, err)
 	}
 }
 

@@ -106,17 +106,3 @@ func (u *Unled) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetst
 	}
 	return u.KeyValue.WatchAll(ctx, opts...)
 }
-
-// Copies notes how many times a stream shall be kept, by its name, and makes none.
-type Copies struct {
-	jetstream.JetStream
-	Of map[string]int
-}
-
-func (c *Copies) CreateOrUpdateStream(_ context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	if c.Of == nil {
-		c.Of = make(map[string]int)
-	}
-	c.Of[cfg.Name] = cfg.Replicas
-	return nil, nil
-}
