@@ -58,10 +58,11 @@ func TestHeldBodiesAreBounded(t *testing.T) {
 		}
 		done <- err
 	}()
-	if _, err := out.Write(make([]byte, 31<<20+1<<19)); err != nil {
+	const sent = 31<<20 + 1<<19
+	if _, err := out.Write(make([]byte, sent)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "much is held", func() bool { return s.holding() > 31<<20 })
+	eventually(t, "all of it is held", func() bool { return s.holding() >= sent })
 	next := func() *http.Response {
 		b := make([]byte, 1<<20)
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http+"/hooks/github", bytes.NewReader(b))
