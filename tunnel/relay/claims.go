@@ -48,9 +48,11 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("a client may keep at most %d names and ports here; delete a tunnel first, or ask the relay's operator for more", r.cfg.Limits.ClaimsPerClient)}
 	}
 	scope := s.scope()
-	if err := s.within(scope, key, c); err != nil {
+	placed, err := s.within(scope, key, c)
+	if err != nil {
 		return wire.Grant{}, err
 	}
+	defer placed()
 	t, err := s.place(ctx, placing{key: key, claim: c, scope: scope, held: held, before: before})
 	if err != nil {
 		return wire.Grant{}, err

@@ -110,6 +110,7 @@ type Relay struct {
 	members   *membership.Members
 	far       *far.Agents // empty where the relay is one node
 	serving   serving
+	coming    coming
 	counts    metrics.Counts
 	strangers strangers
 

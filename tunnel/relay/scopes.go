@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
@@ -24,25 +25,68 @@ func (s *session) scope() scope.Scope {
 }
 
 // within reports why a claim is outside of a scope, before its name or port is
-// looked for.
-func (s *session) within(scope scope.Scope, key string, c wire.Claim) error {
+// looked for. Until placed is called, the tunnel counts as one that runs.
+func (s *session) within(scope scope.Scope, key string, c wire.Claim) (placed func(), err error) {
 	if !scope.AllowsType(c.Type) {
-		return wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
+		return nil, wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
 	}
 	if scope.Tunnels == 0 {
-		return nil
+		return func() {}, nil
 	}
-	if n := s.relay.tunnelsOf(s.client.ID, s, key); n >= scope.Tunnels {
-		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has as many tunnels as it may have at once, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
+	placed, n := s.relay.coming.enter(s, key, scope.Tunnels)
+	if placed == nil {
+		return nil, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has as many tunnels as it may have at once, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
 	}
-	return nil
+	return placed, nil
+}
+
+// coming are the tunnels that are about to run, of clients that may have so many at
+// once: they count, or agents that come together would have more.
+type coming struct {
+	mu sync.Mutex
+	of map[string]map[tunnelID]int // by client; in how many sessions
+}
+
+// enter notes a tunnel of a session unless its client has most others, or more.
+// It returns how many; leave is nil then.
+func (v *coming) enter(s *session, key string, most int) (leave func(), others int) {
+	client, id := s.client.ID, tunnelID{s.hello.Instance, key}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	found := s.relay.tunnelsOf(client)
+	for other := range v.of[client] {
+		found[other] = true
+	}
+	delete(found, id)
+	if len(found) >= most {
+		return nil, len(found)
+	}
+	if v.of == nil {
+		v.of = make(map[string]map[tunnelID]int)
+	}
+	if v.of[client] == nil {
+		v.of[client] = make(map[tunnelID]int)
+	}
+	v.of[client][id]++
+	return func() { v.leave(client, id) }, len(found)
+}
+
+func (v *coming) leave(client string, id tunnelID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.of[client][id]--; v.of[client][id] == 0 {
+		delete(v.of[client], id)
+	}
+	if len(v.of[client]) == 0 {
+		delete(v.of, client)
+	}
 }
 
 // tunnelID names a tunnel of a client: it may run by way of several sessions.
 type tunnelID struct{ instance, key string }
 
-// tunnelsOf counts a client's running tunnels on all nodes, without one.
-func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
+// tunnelsOf are a client's running tunnels on all nodes.
+func (r *Relay) tunnelsOf(clientID string) map[tunnelID]bool {
 	found := map[tunnelID]bool{}
 	r.far.Each(func(of roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
 		if of.Client == clientID {
@@ -58,10 +102,7 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 		}
 		s.mu.Unlock()
 	}
-	if without != nil {
-		delete(found, tunnelID{without.hello.Instance, key})
-	}
-	return len(found)
+	return found
 }
 
 // mayHave reports why a client may not have a full name, or all names of a wildcard.
