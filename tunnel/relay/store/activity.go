@@ -57,13 +57,13 @@ func (a *Activities) Get(clientID string) (Activity, bool) {
 // aheadOf is how far a node's clock may be ahead of another's.
 const aheadOf = time.Hour
 
-// Note keeps where an agent was seen, unless something newer is known, and adds
-// to its errors. What is known from the future was written by a clock that was
+// Note keeps where an agent was seen, if it was, unless something newer is known, and
+// adds to its errors. What is known from the future was written by a clock that was
 // wrong.
 func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
 	_, err := a.table.Change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
 		v.ClientID = clientID
-		if !seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf)) {
+		if !seen.At.IsZero() && (!seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf))) {
 			v.Seen = seen
 		}
 		// A write that was cut off may have come through: nothing is kept twice.

@@ -181,5 +181,12 @@ func TestSeenInTheFutureIsNotNewer(t *testing.T) {
 		if got := note(now.Add(step.at), step.address); got != step.want {
 			t.Errorf("%s: known is %s, want %s", step.address, got, step.want)
 		}
+		// Who only reported something was not seen anew.
+		if err := s.Activities.Note(t.Context(), "c1", Seen{}, []ClientError{{Time: now.Add(step.at), Message: step.address}}); err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := s.Activities.Get("c1"); v.Seen.Address != step.want {
+			t.Errorf("%s: after a report known is %q, want %s", step.address, v.Seen.Address, step.want)
+		}
 	}
 }
