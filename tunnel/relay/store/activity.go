@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -42,8 +43,26 @@ type Activity struct {
 	Errors   []ClientError `json:"errors,omitempty"` // oldest first
 }
 
-// MaxErrors is how many errors of a client are kept.
-const MaxErrors = 50
+const (
+	// MaxErrors is how many errors of a client are kept.
+	MaxErrors = 50
+	// maxErrorBytes is how long they may be as JSON, together: a value has room for
+	// twice as much.
+	maxErrorBytes = 128 << 10
+)
+
+// newest are those of errs that are kept.
+func newest(errs []ClientError) []ClientError {
+	first, size := len(errs), 0
+	for first > max(0, len(errs)-MaxErrors) {
+		text, _ := json.Marshal(errs[first-1]) // what JSON does not have is the write's to find
+		if size += len(text) + 1; size > maxErrorBytes {
+			break
+		}
+		first--
+	}
+	return errs[first:]
+}
 
 // Activities are of the clients that ever connected, by client id.
 type Activities struct{ table *table.Table[Activity] }
@@ -73,7 +92,7 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 		if len(fresh) > 0 {
 			v.Errors = append(slices.Clone(v.Errors), fresh...)
 			slices.SortStableFunc(v.Errors, func(a, b ClientError) int { return a.Time.Compare(b.Time) })
-			v.Errors = v.Errors[max(0, len(v.Errors)-MaxErrors):]
+			v.Errors = newest(v.Errors)
 		}
 		return v, nil
 	})
