@@ -116,9 +116,11 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.mayHave(ctx, p.scope, name); err != nil {
+		leave, err := s.mayTake(ctx, p.scope, name)
+		if err != nil {
 			return nil, err
 		}
+		defer leave()
 		if err := s.relay.certifiable(c.Type, name); err != nil {
 			return nil, err
 		}

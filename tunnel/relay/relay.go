@@ -111,6 +111,7 @@ type Relay struct {
 	far       *far.Agents // empty where the relay is one node
 	serving   serving
 	coming    coming
+	taking    taking
 	counts    metrics.Counts
 	strangers strangers
 

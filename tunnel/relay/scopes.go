@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store/claims"
@@ -105,6 +106,22 @@ func (r *Relay) tunnelsOf(clientID string) map[tunnelID]bool {
 	return found
 }
 
+// mayTake is mayHave of a name that the client has, or is about to have until leave.
+func (s *session) mayTake(ctx context.Context, scope scope.Scope, name string) (leave func(), err error) {
+	r := s.relay
+	if has, _ := r.store.Claims.Get(claims.TargetDomain(name)); has.ClientID == s.client.ID || !r.names.Under(name) {
+		return func() {}, s.mayHave(ctx, scope, name)
+	}
+	leave, other := r.taking.enter(name, s.client.ID)
+	if err = s.mayHave(ctx, scope, name); err == nil && other != "" && len(scope.Domains) == 0 {
+		err = takenBeside(other)
+	}
+	if err != nil {
+		leave()
+	}
+	return leave, err
+}
+
 // mayHave reports why a client may not have a full name, or all names of a wildcard.
 // What is outside of the relay's domain is looked up in the DNS if it is not yet
 // proved.
@@ -134,9 +151,62 @@ func (r *Relay) apart(clientID string, scope scope.Scope, name string) error {
 	case ok && other == name:
 		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + name + " is taken by another client; choose another"}
 	case ok:
-		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
+		return takenBeside(other)
 	}
 	return nil
+}
+
+// takenBeside refuses a name for another client's that is above or under it.
+func takenBeside(other string) error {
+	return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
+}
+
+// taking are the names under the relay's domain that clients are about to have. What
+// is not stored yet is seen by nobody who looks whose names there are.
+type taking struct {
+	mu sync.Mutex
+	of map[string]map[string]int // the names' clients, each with how many of its tunnels
+}
+
+// enter notes that a client is about to have a name, until leave. other is a name
+// that another client is about to have, under this one or above it; empty: none.
+func (v *taking) enter(name, clientID string) (leave func(), other string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for of, clients := range v.of {
+		_, own := clients[clientID]
+		if related(name, of) && (!own || len(clients) > 1) {
+			other = of
+		}
+	}
+	if v.of == nil {
+		v.of = make(map[string]map[string]int)
+	}
+	if v.of[name] == nil {
+		v.of[name] = make(map[string]int)
+	}
+	v.of[name][clientID]++
+	return func() { v.leave(name, clientID) }, other
+}
+
+func (v *taking) leave(name, clientID string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clients := v.of[name]
+	if clients[clientID]--; clients[clientID] == 0 {
+		delete(clients, clientID)
+	}
+	if len(clients) == 0 {
+		delete(v.of, name)
+	}
+}
+
+// related reports whether one of two names is under the other. Wildcards are above all
+// names below theirs.
+func related(a, b string) bool {
+	underA, _ := wildcard.Base(a)
+	underB, _ := wildcard.Base(b)
+	return a != b && (strings.HasSuffix(a, "."+underB) || strings.HasSuffix(b, "."+underA))
 }
 
 // mayHavePort reports why a client may not have a port.
