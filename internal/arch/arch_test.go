@@ -152,7 +152,7 @@ var walls = []struct {
 	{"tunnel/relay/store", []string{"internal", "tunnel/wire", "tunnel/relay/policy", "tunnel/relay/audit", "tunnel/relay/store"}},
 	{"tunnel/relay/sentence", []string{"internal"}},
 	{"tunnel/relay/datadir", []string{"internal"}},
-	{"tunnel/relay/proof", []string{}},
+	{"tunnel/relay/proof", []string{"internal/turns"}},
 	{"tunnel/relay/roster", []string{}},
 	{"tunnel/relay/far", []string{
 		"tunnel/wire", "tunnel/relay/claim", "tunnel/relay/edge/routing", "tunnel/relay/nodes", "tunnel/relay/roster", "tunnel/relay/shape", "tunnel/relay/store/claims", "tunnel/relay/store/table",

@@ -44,11 +44,14 @@ func (r *Relay) tellsOfClients() bool {
 }
 
 // tellOfClient has the sinks told. Of who is away since the node that had its agent was
-// lost, the store says still that it is connected.
+// lost, or has left two nodes at once, the store says still that it is connected.
 func (r *Relay) tellOfClient(c sink.Client) {
 	r.sinks.Client(c)
 	if a, ok := r.store.Activities.Get(c.ClientID); ok && c.State == sink.Away && a.Seen.Connected {
 		a.Seen.Connected = false
+		if c.Since != nil && c.Since.After(a.Seen.At) {
+			a.Seen.At = *c.Since
+		}
 		r.notes.Saw(c.ClientID, a.Seen)
 	}
 }

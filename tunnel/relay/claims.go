@@ -48,9 +48,11 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 		return wire.Grant{}, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("a client may keep at most %d names and ports here; delete a tunnel first, or ask the relay's operator for more", r.cfg.Limits.ClaimsPerClient)}
 	}
 	scope := s.scope()
-	if err := s.within(scope, key, c); err != nil {
+	placed, err := s.within(scope, key, c)
+	if err != nil {
 		return wire.Grant{}, err
 	}
+	defer placed()
 	t, err := s.place(ctx, placing{key: key, claim: c, scope: scope, held: held, before: before})
 	if err != nil {
 		return wire.Grant{}, err
@@ -114,9 +116,11 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.mayHave(ctx, p.scope, name); err != nil {
+		leave, err := s.mayTake(ctx, p.scope, name)
+		if err != nil {
 			return nil, err
 		}
+		defer leave()
 		if err := s.relay.certifiable(c.Type, name); err != nil {
 			return nil, err
 		}

@@ -110,6 +110,8 @@ type Relay struct {
 	members   *membership.Members
 	far       *far.Agents // empty where the relay is one node
 	serving   serving
+	coming    coming
+	taking    taking
 	counts    metrics.Counts
 	strangers strangers
 

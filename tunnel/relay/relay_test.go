@@ -160,6 +160,10 @@ func TestClaimsThatAreRefused(t *testing.T) {
 		"open bracket":     {wire.Claim{Type: "http", HostHeader: "[::1"}, wire.CodeInvalid, "host_header"},
 		// A line between nodes would have no room for it.
 		"many brackets": {wire.Claim{Type: "http", HostHeader: strings.Repeat("[", 60_000) + "::1"}, wire.CodeInvalid, "host_header"},
+		"many zeros":    {wire.Claim{Type: "http", HostHeader: "app.local:" + strings.Repeat("0", 60_000) + "80"}, wire.CodeInvalid, "host_header"},
+		"zeros of paths": {
+			wire.Claim{Type: "http", Paths: []wire.ClaimPath{{Path: "/api", HostHeader: "[::1]:" + strings.Repeat("0", 60_000) + "80"}}}, wire.CodeInvalid, "paths",
+		},
 	} {
 		_, err := a.claim("k", c.claim, "")
 		if p := problem(t, err, c.code); p.Field != c.field {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store/claims"
@@ -24,25 +26,68 @@ func (s *session) scope() scope.Scope {
 }
 
 // within reports why a claim is outside of a scope, before its name or port is
-// looked for.
-func (s *session) within(scope scope.Scope, key string, c wire.Claim) error {
+// looked for. Until placed is called, the tunnel counts as one that runs.
+func (s *session) within(scope scope.Scope, key string, c wire.Claim) (placed func(), err error) {
 	if !scope.AllowsType(c.Type) {
-		return wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
+		return nil, wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
 	}
 	if scope.Tunnels == 0 {
-		return nil
+		return func() {}, nil
 	}
-	if n := s.relay.tunnelsOf(s.client.ID, s, key); n >= scope.Tunnels {
-		return &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has as many tunnels as it may have at once, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
+	placed, n := s.relay.coming.enter(s, key, scope.Tunnels)
+	if placed == nil {
+		return nil, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has as many tunnels as it may have at once, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
 	}
-	return nil
+	return placed, nil
+}
+
+// coming are the tunnels that are about to run, of clients that may have so many at
+// once: they count, or agents that come together would have more.
+type coming struct {
+	mu sync.Mutex
+	of map[string]map[tunnelID]int // by client; in how many sessions
+}
+
+// enter notes a tunnel of a session unless its client has most others, or more.
+// It returns how many; leave is nil then.
+func (v *coming) enter(s *session, key string, most int) (leave func(), others int) {
+	client, id := s.client.ID, tunnelID{s.hello.Instance, key}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	found := s.relay.tunnelsOf(client)
+	for other := range v.of[client] {
+		found[other] = true
+	}
+	delete(found, id)
+	if len(found) >= most {
+		return nil, len(found)
+	}
+	if v.of == nil {
+		v.of = make(map[string]map[tunnelID]int)
+	}
+	if v.of[client] == nil {
+		v.of[client] = make(map[tunnelID]int)
+	}
+	v.of[client][id]++
+	return func() { v.leave(client, id) }, len(found)
+}
+
+func (v *coming) leave(client string, id tunnelID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.of[client][id]--; v.of[client][id] == 0 {
+		delete(v.of[client], id)
+	}
+	if len(v.of[client]) == 0 {
+		delete(v.of, client)
+	}
 }
 
 // tunnelID names a tunnel of a client: it may run by way of several sessions.
 type tunnelID struct{ instance, key string }
 
-// tunnelsOf counts a client's running tunnels on all nodes, without one.
-func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
+// tunnelsOf are a client's running tunnels on all nodes.
+func (r *Relay) tunnelsOf(clientID string) map[tunnelID]bool {
 	found := map[tunnelID]bool{}
 	r.far.Each(func(of roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
 		if of.Client == clientID {
@@ -58,10 +103,23 @@ func (r *Relay) tunnelsOf(clientID string, without *session, key string) int {
 		}
 		s.mu.Unlock()
 	}
-	if without != nil {
-		delete(found, tunnelID{without.hello.Instance, key})
+	return found
+}
+
+// mayTake is mayHave of a name that the client has, or is about to have until leave.
+func (s *session) mayTake(ctx context.Context, scope scope.Scope, name string) (leave func(), err error) {
+	r := s.relay
+	if has, _ := r.store.Claims.Get(claims.TargetDomain(name)); has.ClientID == s.client.ID || !r.names.Under(name) {
+		return func() {}, s.mayHave(ctx, scope, name)
 	}
-	return len(found)
+	leave, other := r.taking.enter(name, s.client.ID)
+	if err = s.mayHave(ctx, scope, name); err == nil && other != "" && len(scope.Domains) == 0 {
+		err = takenBeside(other)
+	}
+	if err != nil {
+		leave()
+	}
+	return leave, err
 }
 
 // mayHave reports why a client may not have a full name, or all names of a wildcard.
@@ -93,9 +151,62 @@ func (r *Relay) apart(clientID string, scope scope.Scope, name string) error {
 	case ok && other == name:
 		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + name + " is taken by another client; choose another"}
 	case ok:
-		return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
+		return takenBeside(other)
 	}
 	return nil
+}
+
+// takenBeside refuses a name for another client's that is above or under it.
+func takenBeside(other string) error {
+	return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
+}
+
+// taking are the names under the relay's domain that clients are about to have. What
+// is not stored yet is seen by nobody who looks whose names there are.
+type taking struct {
+	mu sync.Mutex
+	of map[string]map[string]int // the names' clients, each with how many of its tunnels
+}
+
+// enter notes that a client is about to have a name, until leave. other is a name
+// that another client is about to have, under this one or above it; empty: none.
+func (v *taking) enter(name, clientID string) (leave func(), other string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for of, clients := range v.of {
+		_, own := clients[clientID]
+		if related(name, of) && (!own || len(clients) > 1) {
+			other = of
+		}
+	}
+	if v.of == nil {
+		v.of = make(map[string]map[string]int)
+	}
+	if v.of[name] == nil {
+		v.of[name] = make(map[string]int)
+	}
+	v.of[name][clientID]++
+	return func() { v.leave(name, clientID) }, other
+}
+
+func (v *taking) leave(name, clientID string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clients := v.of[name]
+	if clients[clientID]--; clients[clientID] == 0 {
+		delete(clients, clientID)
+	}
+	if len(clients) == 0 {
+		delete(v.of, name)
+	}
+}
+
+// related reports whether one of two names is under the other. Wildcards are above all
+// names below theirs.
+func related(a, b string) bool {
+	underA, _ := wildcard.Base(a)
+	underB, _ := wildcard.Base(b)
+	return a != b && (strings.HasSuffix(a, "."+underB) || strings.HasSuffix(b, "."+underA))
 }
 
 // mayHavePort reports why a client may not have a port.

@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -90,6 +92,42 @@ func TestNamesUnderAnothersAreAnothers(t *testing.T) {
 	c := connect(t, r.scoped(t, "c", scope.Scope{Domains: []string{"*.shop.relay.test"}}), "i3")
 	c.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "login.shop.relay.test"}, "")
 	a.mustClaim("shop", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "") // its own, and stays so
+}
+
+// TestNamesUnderEachOtherThatComeAtOnceAreOneClients: to ask at the moment at which
+// somebody else does is no way to a name under theirs.
+func TestNamesUnderEachOtherThatComeAtOnceAreOneClients(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a, b := connect(t, r.client(t, "shop"), "i1"), connect(t, r.client(t, "other"), "i1")
+	for i := range 10 {
+		name := fmt.Sprintf("s%d", i)
+		for _, under := range []string{"x." + name + ".relay.test", "*." + name} {
+			var first, second error
+			var both sync.WaitGroup
+			both.Go(func() { _, first = a.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: name}, "") })
+			both.Go(func() { _, second = b.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: under}, "") })
+			both.Wait()
+			if (first == nil) == (second == nil) {
+				t.Fatalf("of %s and %s: got %v and %v, want one of them refused", name, under, first, second)
+			}
+			problem(t, cmp.Or(first, second), wire.CodeTaken)
+			for _, agent := range []*fakeAgent{a, b} {
+				if err := agent.call(http.MethodDelete, wire.PathClaims+"k", nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	// Who has a name keeps it while another is given one under it by the operator.
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	leave, _ := r.taking.enter("login.shop.relay.test", "c")
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	_, err := b.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "x.login.shop.relay.test"}, "")
+	problem(t, err, wire.CodeTaken)
+	leave()
+	if n := len(r.taking.of); n > 0 {
+		t.Errorf("%d names are noted still", n)
+	}
 }
 
 func TestChangedScopeTakesTunnelsAway(t *testing.T) {

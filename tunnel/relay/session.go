@@ -268,7 +268,7 @@ func (r *Relay) leave(s *session) {
 		r.trials.remove(s)
 		return
 	}
-	if r.roster.Leave(s.id) {
+	if r.roster.Leave(s.id) && !r.far.Has(s.client.ID) { // else it is seen there
 		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())

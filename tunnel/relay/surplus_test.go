@@ -78,17 +78,46 @@ func TestLoweredLimitIsTheSameOnAllNodes(t *testing.T) {
 	other := connect(t, c.all[1].at(token), "i2")
 	other.mustClaim("d", wire.Claim{Type: wire.TypeHTTP, Domain: "d"}, "")
 	for _, r := range c.all {
-		eventually(t, "each node knows all", func() bool { return r.tunnelsOf(client.ID, nil, "") == 4 })
+		eventually(t, "each node knows all", func() bool { return len(r.tunnelsOf(client.ID)) == 4 })
 	}
 	scope := scope.Scope{Tunnels: 2}
 	c.all[0].rescope(t, "shop", scope)
 	for _, r := range c.all {
-		eventually(t, "the limit is held", func() bool { return r.tunnelsOf(client.ID, nil, "") <= 2 })
+		eventually(t, "the limit is held", func() bool { return len(r.tunnelsOf(client.ID)) <= 2 })
 	}
 	refitted(scope, c.all...)
 	for i, r := range c.all {
 		if got, want := r.running(client.ID), []string{"a", "b"}; !slices.Equal(got, want) {
 			t.Errorf("at node %d %q run, want %q", i, got, want)
+		}
+	}
+}
+
+// TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce: as after the relay was restarted,
+// or where a client wants more than it may have.
+func TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce(t *testing.T) {
+	const agents, limit = 12, 3
+	r := startRelay(t, testConfig(t.TempDir()))
+	token := r.scoped(t, "shop", scope.Scope{Tunnels: limit})
+	client, _ := r.store.Clients.Get("shop")
+	come := make([]*fakeAgent, agents)
+	for i := range come {
+		come[i] = connect(t, token, fmt.Sprintf("i%d", i))
+	}
+	refused := make([]error, agents)
+	var all sync.WaitGroup
+	for i, a := range come {
+		all.Go(func() {
+			_, refused[i] = a.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: fmt.Sprintf("k%d", i)}, "")
+		})
+	}
+	all.Wait()
+	if got := r.running(client.ID); len(got) != limit {
+		t.Errorf("%d tunnels run, want %d", len(got), limit)
+	}
+	for _, err := range refused {
+		if err != nil {
+			problem(t, err, wire.CodeLimit)
 		}
 	}
 }

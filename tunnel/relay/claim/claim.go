@@ -101,11 +101,15 @@ func checkHeaders(c *wire.Claim) error {
 	return nil
 }
 
+// maxPortText is the longest port.
+const maxPortText = len("65535")
+
 // validHost reports whether text is a name or an address, with a port if need be.
 func validHost(text string) bool {
 	host := text
 	if inner, port, err := net.SplitHostPort(text); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		// Zeros may stand before a number without end, and a line between nodes has an end.
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || len(port) > maxPortText {
 			return false
 		}
 		host = inner

@@ -63,6 +63,7 @@ type Agents struct {
 	sessions map[*nodes.Session]*agent
 	byTarget map[string][]*tunnel
 	byAgent  map[roster.Agent][]*agent
+	byClient map[string]int       // how many sessions
 	refused  map[*tunnel]struct{} // whose port could not be opened here
 }
 
@@ -85,7 +86,7 @@ type tunnel struct {
 func New(cfg Config) *Agents {
 	return &Agents{
 		cfg: cfg, sessions: make(map[*nodes.Session]*agent), byTarget: make(map[string][]*tunnel),
-		byAgent: make(map[roster.Agent][]*agent), refused: make(map[*tunnel]struct{}),
+		byAgent: make(map[roster.Agent][]*agent), byClient: make(map[string]int), refused: make(map[*tunnel]struct{}),
 	}
 }
 
@@ -100,6 +101,7 @@ func (f *Agents) SessionUp(s *nodes.Session) {
 	f.sessions[s] = a
 	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
 	f.byAgent[key] = append(f.byAgent[key], a)
+	f.byClient[s.ClientID]++
 	f.cfg.Roster.Came(key)
 }
 
@@ -113,6 +115,9 @@ func (f *Agents) SessionDown(s *nodes.Session) {
 		return
 	}
 	delete(f.sessions, s)
+	if f.byClient[s.ClientID]--; f.byClient[s.ClientID] == 0 {
+		delete(f.byClient, s.ClientID)
+	}
 	for _, t := range a.tunnels {
 		f.drop(t)
 	}
@@ -293,6 +298,13 @@ func (f *Agents) Connected(key roster.Agent) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.byAgent[key]) > 0
+}
+
+// Has reports whether an agent of a client has a session on another node.
+func (f *Agents) Has(clientID string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byClient[clientID] > 0
 }
 
 // SessionsOn counts the agents' sessions on each other node.

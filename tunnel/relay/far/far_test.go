@@ -180,7 +180,7 @@ func TestNodesThatEndAreLeft(t *testing.T) {
 		p.TunnelUp(s, shop(1))
 	}
 	agent := roster.Agent{Client: "c", Instance: "i1"}
-	if !p.Connected(agent) || !p.Serves(agent, "k") || p.Serves(agent, "other") || p.Connected(roster.Agent{Client: "c", Instance: "i2"}) {
+	if !p.Has("c") || p.Has("d") || !p.Connected(agent) || !p.Serves(agent, "k") || p.Serves(agent, "other") || p.Connected(roster.Agent{Client: "c", Instance: "i2"}) {
 		t.Error("what is served is not told from what is not")
 	}
 	p.since()
@@ -190,10 +190,10 @@ func TestNodesThatEndAreLeft(t *testing.T) {
 			t.Errorf("node d ends: want %q", want)
 		}
 	}
-	if p.SessionDown(stays); p.Serves(agent, "k") {
+	if p.SessionDown(stays); p.Serves(agent, "k") || !p.Has("c") {
 		t.Error("a node that ends is taken for one that stays")
 	}
-	if p.SessionDown(ends); p.Connected(agent) || !strings.HasSuffix(p.since(), "left i1") {
+	if p.SessionDown(ends); p.Connected(agent) || p.Has("c") || !strings.HasSuffix(p.since(), "left i1") {
 		t.Error("an agent without sessions counts as connected")
 	}
 }

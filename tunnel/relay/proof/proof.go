@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"adit/internal/turns"
 )
 
 // Label is put before a name, for the name of its TXT record.
@@ -19,7 +21,8 @@ const Label = "_adit"
 const (
 	word      = "adit-client="
 	askTime   = 5 * time.Second // for one question to the DNS
-	maxAsking = 16              // questions at once
+	maxAsking = 16              // who ask at once
+	ofClient  = 4               // of them, for one client: servers of its own may answer nothing
 	above     = 4               // names above one that are asked for too
 )
 
@@ -27,12 +30,12 @@ const (
 type Records struct {
 	key    []byte
 	lookup func(ctx context.Context, name string) ([]string, error)
-	asking chan struct{}
+	asking *turns.Turns
 }
 
 // New returns the records that a relay's key makes, and that are looked up so.
 func New(key []byte, lookup func(ctx context.Context, name string) ([]string, error)) *Records {
-	return &Records{key: key, lookup: lookup, asking: make(chan struct{}, maxAsking)}
+	return &Records{key: key, lookup: lookup, asking: turns.New(maxAsking, ofClient)}
 }
 
 // Value is what the record of a client says: nobody else's fits, and it tells
@@ -46,14 +49,15 @@ func (p *Records) Value(clientID string) string {
 // Find looks for the record of a client at a name and those above it: who has a
 // name has all under it. The error is of a DNS that did not answer; a name without a
 // record is none.
-func (p *Records) Find(ctx context.Context, name, clientID string) (bool, error) {
-	want := p.Value(clientID)
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
+func (p *Records) Find(ctx context.Context, name, clientID string) (found bool, err error) {
+	err = p.asking.Take(ctx, clientID, func() (err error) {
+		found, err = p.find(ctx, name, p.Value(clientID))
+		return err
+	})
+	return found, err
+}
+
+func (p *Records) find(ctx context.Context, name, want string) (bool, error) {
 	var fault error
 	for range above {
 		short, cancel := context.WithTimeout(ctx, askTime)

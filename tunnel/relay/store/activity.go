@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -42,8 +43,26 @@ type Activity struct {
 	Errors   []ClientError `json:"errors,omitempty"` // oldest first
 }
 
-// MaxErrors is how many errors of a client are kept.
-const MaxErrors = 50
+const (
+	// MaxErrors is how many errors of a client are kept.
+	MaxErrors = 50
+	// maxErrorBytes is how long they may be as JSON, together: a value has room for
+	// twice as much.
+	maxErrorBytes = 128 << 10
+)
+
+// newest are those of errs that are kept.
+func newest(errs []ClientError) []ClientError {
+	first, size := len(errs), 0
+	for first > max(0, len(errs)-MaxErrors) {
+		text, _ := json.Marshal(errs[first-1]) // what JSON does not have is the write's to find
+		if size += len(text) + 1; size > maxErrorBytes {
+			break
+		}
+		first--
+	}
+	return errs[first:]
+}
 
 // Activities are of the clients that ever connected, by client id.
 type Activities struct{ table *table.Table[Activity] }
@@ -57,13 +76,13 @@ func (a *Activities) Get(clientID string) (Activity, bool) {
 // aheadOf is how far a node's clock may be ahead of another's.
 const aheadOf = time.Hour
 
-// Note keeps where an agent was seen, unless something newer is known, and adds
-// to its errors. What is known from the future was written by a clock that was
+// Note keeps where an agent was seen, if it was, unless something newer is known, and
+// adds to its errors. What is known from the future was written by a clock that was
 // wrong.
 func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
 	_, err := a.table.Change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
 		v.ClientID = clientID
-		if !seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf)) {
+		if !seen.At.IsZero() && (!seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf))) {
 			v.Seen = seen
 		}
 		// A write that was cut off may have come through: nothing is kept twice.
@@ -73,7 +92,7 @@ func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs 
 		if len(fresh) > 0 {
 			v.Errors = append(slices.Clone(v.Errors), fresh...)
 			slices.SortStableFunc(v.Errors, func(a, b ClientError) int { return a.Time.Compare(b.Time) })
-			v.Errors = v.Errors[max(0, len(v.Errors)-MaxErrors):]
+			v.Errors = newest(v.Errors)
 		}
 		return v, nil
 	})

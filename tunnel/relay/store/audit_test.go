@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -181,5 +182,32 @@ func TestSeenInTheFutureIsNotNewer(t *testing.T) {
 		if got := note(now.Add(step.at), step.address); got != step.want {
 			t.Errorf("%s: known is %s, want %s", step.address, got, step.want)
 		}
+		// Who only reported something was not seen anew.
+		if err := s.Activities.Note(t.Context(), "c1", Seen{}, []ClientError{{Time: now.Add(step.at), Message: step.address}}); err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := s.Activities.Get("c1"); v.Seen.Address != step.want {
+			t.Errorf("%s: after a report known is %q, want %s", step.address, v.Seen.Address, step.want)
+		}
+	}
+}
+
+// TestErrorsThatAreLongAsJSONAreKeptAsFarAsTheyFit: what a client's agents report is
+// text of any kind, and JSON may write a byte of it as six.
+func TestErrorsThatAreLongAsJSONAreKeptAsFarAsTheyFit(t *testing.T) {
+	s := openAt(t, Config{Dir: t.TempDir()})
+	now := time.Now()
+	for i := range MaxErrors {
+		list := []ClientError{{Time: now.Add(time.Duration(i) * time.Second), Key: strconv.Itoa(i), Message: strings.Repeat("<", 1024)}}
+		if err := s.Activities.Note(t.Context(), "c1", Seen{At: now, Address: "here"}, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, _ := s.Activities.Get("c1")
+	if n := len(v.Errors); n < 10 || v.Errors[n-1].Key != strconv.Itoa(MaxErrors-1) {
+		t.Errorf("%d errors are kept, and not the newest of them", n)
+	}
+	if v.Seen.Address != "here" {
+		t.Errorf("seen: %+v", v.Seen)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adit/internal/natural"
+	"adit/internal/turns"
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/table"
@@ -102,6 +103,14 @@ func PortOf(target string) (network string, port int, ok bool) {
 // and a claim of all that ever were would be larger than the store takes.
 const maxAbsent = 64
 
+// How many writes of claims are under way at once. Each is on the disk before the
+// next, so that more make none of them faster: those that wait here for longer than
+// a try lasts would be tried again there, beside the try before.
+const (
+	turnsOfAll    = 64
+	turnsOfClient = 8 // so that a client with very many agents does not keep others waiting
+)
+
 // Errors of Take that callers branch on.
 var (
 	ErrTaken      = errors.New("another client has it")
@@ -112,7 +121,7 @@ var (
 // Registry is all claims, by target.
 type Registry struct {
 	table *table.Table[Claim]
-	turns *turns
+	turns *turns.Turns // of writes
 
 	mu       sync.RWMutex
 	byClient map[string]map[string]bool // client id → targets
@@ -131,7 +140,7 @@ type owned struct {
 
 // New is the registry in a table.
 func New(t *table.Table[Claim]) *Registry {
-	c := &Registry{table: t, turns: newTurns(), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
+	c := &Registry{table: t, turns: turns.New(turnsOfAll, turnsOfClient), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
 	t.OnChange(c.index)
 	t.Each(func(target string, v Claim) bool { c.index(target, v, true); return true })
 	return c
@@ -278,7 +287,7 @@ func (c *Registry) Take(ctx context.Context, target, clientID string, h Holder, 
 		}
 		if !ok {
 			v = Claim{Target: target, ClientID: clientID, Created: time.Now().UTC(), Holders: []Holder{h}}
-			err := c.turns.take(ctx, clientID, func() error { return c.table.Create(ctx, target, v) })
+			err := c.turns.Take(ctx, clientID, func() error { return c.table.Create(ctx, target, v) })
 			if !errors.Is(err, bucket.ErrExists) {
 				return v, err
 			}
@@ -295,7 +304,7 @@ func (c *Registry) Take(ctx context.Context, target, clientID string, h Holder, 
 		if next.ClientID == v.ClientID && slices.Equal(next.Holders, v.Holders) {
 			return v, nil
 		}
-		err = c.turns.take(ctx, clientID, func() error { return c.table.Update(ctx, target, next, rev) })
+		err = c.turns.Take(ctx, clientID, func() error { return c.table.Update(ctx, target, next, rev) })
 		if !errors.Is(err, bucket.ErrConflict) {
 			return next, err
 		}
@@ -362,7 +371,7 @@ func (c *Registry) Release(ctx context.Context, target, clientID, instance, key 
 		if len(holders) == len(v.Holders) {
 			return nil
 		}
-		err := c.turns.take(ctx, clientID, func() error {
+		err := c.turns.Take(ctx, clientID, func() error {
 			if len(holders) == 0 {
 				return c.table.Remove(ctx, target, rev)
 			}

@@ -1,0 +1,56 @@
+// Package turns gives those who do something for a client their turn: so many at once,
+// and fewer of one client, so that one who asks for very much keeps nobody else waiting.
+package turns
+
+import (
+	"context"
+	"sync"
+)
+
+// Turns are the places of all together and of each client.
+type Turns struct {
+	all  chan struct{}
+	each int
+
+	mu       sync.Mutex
+	ofClient map[string]*client
+}
+
+type client struct {
+	places chan struct{}
+	users  int // that have a place or wait for one
+}
+
+// New returns places for so many at once, and for so many of each client.
+func New(all, each int) *Turns {
+	return &Turns{all: make(chan struct{}, all), each: each, ofClient: make(map[string]*client)}
+}
+
+// Take calls do for a client when it is its turn, and returns its error. Where ctx ends
+// before that, it returns why.
+func (t *Turns) Take(ctx context.Context, id string, do func() error) error {
+	t.mu.Lock()
+	c := t.ofClient[id]
+	if c == nil {
+		c = &client{places: make(chan struct{}, t.each)}
+		t.ofClient[id] = c
+	}
+	c.users++
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if c.users--; c.users == 0 {
+			delete(t.ofClient, id)
+		}
+	}()
+	for _, places := range []chan struct{}{c.places, t.all} { // first its own: nobody else waits for those
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return do()
+}
