@@ -139,6 +139,27 @@ func TestCurlIsOneSafeCommand(t *testing.T) {
 	}
 }
 
+// TestCurlAsksForTheVeryURL: curl reads brackets and braces in a URL as lists, and
+// takes steps up out of a path, unless it is told not to.
+func TestCurlAsksForTheVeryURL(t *testing.T) {
+	for target, flags := range map[string]string{
+		"/a?b=c":             "",
+		"/v1.2/.well-known":  "",
+		"/a?up=/../b":        "",
+		"/a?ids[]=1&ids[]=2": " --globoff",
+		`/a?q={"b":1}`:       " --globoff",
+		"/a/../b":            " --path-as-is",
+		"/a/.":               " --path-as-is",
+		"/./a[1]":            " --globoff --path-as-is",
+	} {
+		ins, list := hear(t, Limits{}, 1<<20, "GET "+target+" HTTP/1.1\r\nHost: a.test\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		d, _ := ins.Detail(list[0].ID, false)
+		if want := "curl" + flags + " \\\n  'http://a.test" + target + "'"; d.Curl != want {
+			t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+		}
+	}
+}
+
 // TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
 // visitor sent.
 func TestCurlDoesNotSteerATerminal(t *testing.T) {

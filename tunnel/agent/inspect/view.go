@@ -277,6 +277,12 @@ func curl(s snapshot, reveal bool) string {
 	}
 	var b strings.Builder
 	b.WriteString("curl")
+	if strings.ContainsAny(url, "[]{}") { // to curl they stand for several URLs
+		b.WriteString(" --globoff")
+	}
+	if path, _, _ := strings.Cut(s.summary.Path, "?"); slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+		b.WriteString(" --path-as-is")
+	}
 	switch {
 	case method == "HEAD":
 		b.WriteString(" --head")
