@@ -160,6 +160,29 @@ func TestCurlAsksForTheVeryURL(t *testing.T) {
 	}
 }
 
+// TestCurlSendsNoPartOfABody: what was not kept to its end is left to the person, and
+// no service is sent the beginning of it as if that were all.
+func TestCurlSendsNoPartOfABody(t *testing.T) {
+	head := "POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Length: 8\r\n\r\n"
+	answer := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	for name, c := range map[string]struct {
+		limits          Limits
+		visitor, origin string
+		data            string
+	}{
+		"all of it": {Limits{}, head + "one, two", answer, "--data-raw 'one, two'"},
+		"too large": {Limits{Body: 3}, head + "one, two", answer, "--data-binary @body.bin"},
+		"cut off":   {Limits{}, head + "one,", "", "--data-binary @body.bin"},
+		"not begun": {Limits{}, head, "", "--data-binary @body.bin"},
+	} {
+		ins, list := hear(t, c.limits, 1<<20, c.visitor, c.origin)
+		d, _ := ins.Detail(list[0].ID, false)
+		if want := "curl --request 'POST' \\\n  " + c.data + " \\\n  'http://a.test/a'"; d.Curl != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, d.Curl, want)
+		}
+	}
+}
+
 // TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
 // visitor sent.
 func TestCurlDoesNotSteerATerminal(t *testing.T) {

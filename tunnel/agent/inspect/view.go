@@ -275,6 +275,7 @@ func curl(s snapshot, reveal bool) string {
 	if !reveal {
 		headers = redact(headers, s.secret)
 	}
+	cut := s.req.truncated || !s.req.ended // not all of the body is here
 	var b strings.Builder
 	b.WriteString("curl")
 	if strings.ContainsAny(url, "[]{}") { // to curl they stand for several URLs
@@ -286,7 +287,7 @@ func curl(s snapshot, reveal bool) string {
 	switch {
 	case method == "HEAD":
 		b.WriteString(" --head")
-	case method != "GET" || len(s.req.body) > 0:
+	case method != "GET" || len(s.req.body) > 0 || cut:
 		b.WriteString(" --request " + quote(method))
 	}
 	for _, h := range headers {
@@ -300,8 +301,8 @@ func curl(s snapshot, reveal bool) string {
 		}
 		b.WriteString(" \\\n  --header " + quote(h.Name+": "+h.Value))
 	}
-	if len(s.req.body) > 0 {
-		if text, ok := asText(s.req.body, false); ok && !steers(text) {
+	if len(s.req.body) > 0 || cut {
+		if text, ok := asText(s.req.body, false); ok && !cut && !steers(text) {
 			b.WriteString(" \\\n  --data-raw " + quote(text))
 		} else {
 			b.WriteString(" \\\n  --data-binary @body.bin")
