@@ -232,6 +232,20 @@ describe('RequestStore', () => {
     expect([store.items.length, store.waiting]).toEqual([2, 0]);
   });
 
+  it('has nothing held back of a daemon that is no more', async () => {
+    const store = new RequestStore();
+    store.setPaused(true);
+    store.apply([summary(1, { path: '/before' }), summary(2, { path: '/before' })]);
+    // The next daemon counts from one again.
+    answers['GET requests?limit=1000'] = { items: [summary(1, { path: '/now' })] };
+    const loading = store.load();
+    store.apply([summary(1, { path: '/now', state: 'done' })]);
+    await loading;
+    expect(store.waiting).toBe(1);
+    store.setPaused(false);
+    expect(store.items.map((r) => `${r.id} ${r.path} ${r.state}`)).toEqual(['r_1 /now done']);
+  });
+
   it('keeps its bound while paused, too', () => {
     const store = new RequestStore();
     store.setPaused(true);
