@@ -52,6 +52,35 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 	}
 }
 
+// TestArchiveHasRequestsAlone: of a visitor whom the service did not take, nothing may
+// have been heard, and who reads archives wants a URL of each entry.
+func TestArchiveHasRequestsAlone(t *testing.T) {
+	ins, _ := hear(t, Limits{}, 1<<20, getA, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	ins.HTTP2(Meta{Type: "https"}).Refuse(502, "nothing listens at the local address 127.0.0.1:9")
+	ins.HTTP(Meta{Type: "https"}).Refuse(0, "nothing listens at the local address 127.0.0.1:9")
+	ins.listAll()
+	var out bytes.Buffer
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := New(Limits{}).ReadHAR(&out); err != nil || n != 1 {
+		t.Errorf("got %d entries back, %v, want the request", n, err)
+	}
+}
+
+// TestArchiveIsTakenInAsAWholeOrNotAtAll, so that who mends it and tries again has
+// nothing twice.
+func TestArchiveIsTakenInAsAWholeOrNotAtAll(t *testing.T) {
+	ins := New(Limits{})
+	text := `{"log":{"version":"1.2","entries":[{"request":{"method":"GET","url":"http://a/"}},{"request":{"method":"GET","url":"about:blank"}}]}}`
+	if _, err := ins.ReadHAR(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "entry 1") {
+		t.Errorf("got %v, want the entry at fault", err)
+	}
+	if got := ins.List(Filter{}); len(got) > 0 {
+		t.Errorf("got %s, want nothing", brief(got))
+	}
+}
+
 // TestImportKeepsTheVersionOfHTTP has the names that adit and browsers write.
 func TestImportKeepsTheVersionOfHTTP(t *testing.T) {
 	for _, c := range []struct {
