@@ -68,6 +68,24 @@ func TestArchiveHasRequestsAlone(t *testing.T) {
 	}
 }
 
+// TestARequestOfTheWholeServerHasItsURL: OPTIONS * asks for no path (RFC 9112, section
+// 3.2.4), and with the star behind the port its URL would be none.
+func TestARequestOfTheWholeServerHasItsURL(t *testing.T) {
+	ins, list := hear(t, Limits{}, 1<<20, "OPTIONS * HTTP/1.1\r\nHost: a.test:8080\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, false)
+	want := "curl --request 'OPTIONS' \\\n  --request-target '*' \\\n  'http://a.test:8080'"
+	if d.Path != "*" || d.URL != "http://a.test:8080" || d.Curl != want {
+		t.Errorf("got %s of %s by\n%s\nwant\n%s", d.Path, d.URL, d.Curl, want)
+	}
+	var out bytes.Buffer
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := New(Limits{}).ReadHAR(&out); err != nil || n != 1 {
+		t.Errorf("got %d entries back, %v, want the request", n, err)
+	}
+}
+
 // TestArchiveIsTakenInAsAWholeOrNotAtAll, so that who mends it and tries again has
 // nothing twice.
 func TestArchiveIsTakenInAsAWholeOrNotAtAll(t *testing.T) {

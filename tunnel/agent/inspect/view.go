@@ -194,6 +194,9 @@ func (e *entry) detail(reveal bool) Detail {
 	return d
 }
 
+// wholeServer is asked for in place of a path by OPTIONS (RFC 9112, section 3.2.4).
+const wholeServer = "*"
+
 // address is the URL that the visitor used.
 func (s snapshot) address() string {
 	if s.url != "" {
@@ -206,7 +209,11 @@ func (s snapshot) address() string {
 	if s.summary.Host == "" {
 		return ""
 	}
-	return proto + "://" + s.summary.Host + s.prefix + s.summary.Path
+	path := s.prefix + s.summary.Path
+	if s.summary.Path == wholeServer {
+		path = ""
+	}
+	return proto + "://" + s.summary.Host + path
 }
 
 func (c kept) message(reveal bool, secret []string, passed int64) *Message {
@@ -289,6 +296,9 @@ func curl(s snapshot, reveal bool) string {
 		b.WriteString(" --head")
 	case method != "GET" || len(s.req.body) > 0 || cut:
 		b.WriteString(" --request " + quote(method))
+	}
+	if s.summary.Path == wholeServer {
+		b.WriteString(" \\\n  --request-target " + quote(wholeServer))
 	}
 	for _, h := range headers {
 		switch strings.ToLower(h.Name) {
