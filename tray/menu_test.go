@@ -225,7 +225,7 @@ func TestNoticesTellOnlyNews(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, n := range Notices(tt.before, tt.after, english) {
+		for _, n := range Notices(tt.before, tt.after, nil, english) {
 			got = append(got, n.Title+"|"+n.Body)
 		}
 		if s := strings.Join(got, ";"); s != tt.want {
