@@ -136,14 +136,21 @@ func (d *fakeDaemon) startsAgain(restart <-chan struct{}, taken string) {
 }
 
 func TestShortFormMakesTheForgottenTunnelAnew(t *testing.T) {
+	web, private := []string{"https", "3000"}, []string{"tcp", "22", "--mode", "private"}
 	plain := `{"type":"https","local_port":3000,"ephemeral":true,"held":true}`
 	asBefore := `{"type":"https","local_port":3000,"domain":"shop","ephemeral":true,"held":true}`
 	for _, test := range []struct {
-		name, taken string
-		want        []string
+		name  string
+		args  []string
+		taken string
+		want  []string
 	}{
-		{"at its address", "", []string{plain, asBefore}},
-		{"at another if that is taken", "shop", []string{plain, asBefore, plain}},
+		{"at its address", web, "", []string{plain, asBefore}},
+		{"at another if that is taken", web, "shop", []string{plain, asBefore, plain}},
+		{"under its private name", private, "", []string{
+			`{"type":"tcp","mode":"private","local_port":22,"ephemeral":true,"held":true}`,
+			`{"type":"tcp","mode":"private","local_port":22,"domain":"shop","ephemeral":true,"held":true}`,
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newFakeDaemon(t)
@@ -151,7 +158,7 @@ func TestShortFormMakesTheForgottenTunnelAnew(t *testing.T) {
 			d.startsAgain(restart, test.taken)
 			held := d.serveHolds()
 			d.set("DELETE /api/v1/tunnels/t_3", "")
-			out, errs, end := startLive(t, false, "https", "3000")
+			out, errs, end := startLive(t, false, test.args...)
 			held.waitFor(t, "t_1", 1)
 			d.waitFor(t, "GET /api/v1/tunnels/t_1")
 			d.set("GET /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)

@@ -77,7 +77,8 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 // it had if that can be, and waits for the relay if it must.
 func (h *heldTunnel) again(ctx context.Context, before client.Tunnel) (client.Tunnel, error) {
 	in := h.wanted
-	if in.Domain == "" && in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP {
+	numbered := (in.Type == client.TunnelTypeTCP || in.Type == client.TunnelTypeUDP) && in.Mode != client.TunnelModePrivate
+	if in.Domain == "" && !numbered {
 		in.Domain = before.Domain
 	}
 	if in.RemotePort == 0 {
