@@ -176,6 +176,19 @@ describe('TunnelStore', () => {
     expect(store.items).toHaveLength(2);
   });
 
+  it('takes what another tab has deleted meanwhile for deleted', async () => {
+    const store = await loaded();
+    answers[`DELETE tunnels/${a.id}`] = new Problem(404, { code: 'not_found', message: 'none' });
+    vi.useFakeTimers();
+    const heard: unknown[] = [];
+    store.deleteSoon(a.id, (error) => heard.push(error), 100);
+    await vi.advanceTimersByTimeAsync(100);
+    await vi.waitFor(() => expect(asked).toContain(`DELETE tunnels/${a.id}`));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(heard).toEqual([]);
+    expect(store.items).toEqual([b]);
+  });
+
   it('deletes what waits when the page goes', async () => {
     const store = await loaded();
     vi.useFakeTimers();
