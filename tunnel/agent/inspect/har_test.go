@@ -177,10 +177,10 @@ func TestRepeatRefusesWhatIsNoRequest(t *testing.T) {
 }
 
 func TestCurlIsOneSafeCommand(t *testing.T) {
-	visitor := "POST /it's?a=b HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-Proto: https\r\nX-A: $(reboot)'\r\nContent-Length: 4\r\n\r\n'; x"
+	visitor := "POST /it's?a=b HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-Proto: https\r\nX-A: $(reboot)'\r\nContent-Type: a/b\r\nContent-Length: 4\r\n\r\n'; x"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	d, _ := ins.Detail(list[0].ID, false)
-	want := "curl --request 'POST' \\\n  --header 'X-A: $(reboot)'\\''' \\\n  --data-raw ''\\''; x' \\\n  'https://shop.example.com/it'\\''s?a=b'"
+	want := "curl --request 'POST' \\\n  --header 'X-A: $(reboot)'\\''' \\\n  --header 'Content-Type: a/b' \\\n  --data-raw ''\\''; x' \\\n  'https://shop.example.com/it'\\''s?a=b'"
 	if d.Curl != want {
 		t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
 	}
@@ -207,10 +207,25 @@ func TestCurlAsksForTheVeryURL(t *testing.T) {
 	}
 }
 
+// TestCurlSendsTheVeryFields: it leaves out one that is empty, and says that a body is a
+// form's, unless it is told otherwise.
+func TestCurlSendsTheVeryFields(t *testing.T) {
+	for fields, want := range map[string]string{
+		"X-Empty:\r\nContent-Type: text/plain\r\n": "  --header 'X-Empty;' \\\n  --header 'Content-Type: text/plain' \\\n",
+		"": "  --header 'Content-Type:' \\\n",
+	} {
+		ins, list := hear(t, Limits{}, 1<<20, "POST /a HTTP/1.1\r\nHost: a.test\r\n"+fields+"Content-Length: 1\r\n\r\nx", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		d, _ := ins.Detail(list[0].ID, false)
+		if want := "curl --request 'POST' \\\n" + want + "  --data-raw 'x' \\\n  'http://a.test/a'"; d.Curl != want {
+			t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+		}
+	}
+}
+
 // TestCurlSendsNoPartOfABody: what was not kept to its end is left to the person, and
 // no service is sent the beginning of it as if that were all.
 func TestCurlSendsNoPartOfABody(t *testing.T) {
-	head := "POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Length: 8\r\n\r\n"
+	head := "POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Type: a/b\r\nContent-Length: 8\r\n\r\n"
 	answer := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 	for name, c := range map[string]struct {
 		limits          Limits
@@ -224,7 +239,7 @@ func TestCurlSendsNoPartOfABody(t *testing.T) {
 	} {
 		ins, list := hear(t, c.limits, 1<<20, c.visitor, c.origin)
 		d, _ := ins.Detail(list[0].ID, false)
-		if want := "curl --request 'POST' \\\n  " + c.data + " \\\n  'http://a.test/a'"; d.Curl != want {
+		if want := "curl --request 'POST' \\\n  --header 'Content-Type: a/b' \\\n  " + c.data + " \\\n  'http://a.test/a'"; d.Curl != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, d.Curl, want)
 		}
 	}
@@ -233,10 +248,10 @@ func TestCurlSendsNoPartOfABody(t *testing.T) {
 // TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
 // visitor sent.
 func TestCurlDoesNotSteerATerminal(t *testing.T) {
-	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
+	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Type: a/b\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	d, _ := ins.Detail(list[0].ID, true)
-	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
+	want := "curl --request 'POST' \\\n  --header 'Content-Type: a/b' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
 	if d.Curl != want {
 		t.Errorf("got\n%q\nwant\n%q", d.Curl, want)
 	}

@@ -309,9 +309,16 @@ func curl(s snapshot, reveal bool) string {
 		if steers(h.Name + h.Value) {
 			continue
 		}
-		b.WriteString(" \\\n  --header " + quote(h.Name+": "+h.Value))
+		field := h.Name + ": " + h.Value
+		if h.Value == "" { // without the semicolon curl would take it for one that it is to leave out
+			field = h.Name + ";"
+		}
+		b.WriteString(" \\\n  --header " + quote(field))
 	}
 	if len(s.req.body) > 0 || cut {
+		if !slices.ContainsFunc(headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") }) {
+			b.WriteString(" \\\n  --header 'Content-Type:'") // else curl says that it is a form's
+		}
 		if text, ok := asText(s.req.body, false); ok && !cut && !steers(text) {
 			b.WriteString(" \\\n  --data-raw " + quote(text))
 		} else {
