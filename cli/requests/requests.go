@@ -98,6 +98,9 @@ func showCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 				return noRequest(err)
 			}
 			if curl && !std.JSON {
+				if d.Curl == "" {
+					return fmt.Errorf("no cURL command repeats %s: it is no HTTP request, or what it asked for was not heard", args[0])
+				}
 				std.Say("%s", d.Curl)
 				return nil
 			}
