@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -199,5 +201,42 @@ func TestShortFormServesADaemonThatKnowsNoHolding(t *testing.T) {
 	}
 	if asked := d.requests(); slices.ContainsFunc(asked, func(a string) bool { return strings.Contains(a, "/hold") }) {
 		t.Errorf("got %q, want no hold", asked)
+	}
+}
+
+// TestShortFormFollowsADaemonThatComesBackElsewhere, as one whose http_listen is another
+// by then, or leaves the port to the system.
+func TestShortFormFollowsADaemonThatComesBackElsewhere(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status " + statusJSON)
+	held := d.serveHolds()
+	dir := os.Getenv("ADIT_STATE_DIR")
+	out, errs, end := startLive(t, false, "https", "3000")
+	held.waitFor(t, "t_1", 1)
+	d.waitFor(t, "GET /api/v1/tunnels/t_1")
+	next := newFakeDaemon(t) // at another port
+	next.streamEvents("status " + statusJSON)
+	heldThere := next.serveHolds()
+	next.set("GET /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
+	next.set("POST /api/v1/tunnels", `{"data":`+made+`}`)
+	next.set("DELETE /api/v1/tunnels/t_3", "")
+	info, err := os.ReadFile(filepath.Join(os.Getenv("ADIT_STATE_DIR"), "runtime.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ADIT_STATE_DIR", dir)
+	if err := os.WriteFile(filepath.Join(dir, "runtime.json"), info, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.CloseClientConnections()
+	d.Close()
+	out.waitFor(t, "https://again.relay.example")
+	heldThere.waitFor(t, "t_3", 1)
+	if code := end(); code != command.ExitDone {
+		t.Errorf("got exit code %d and %s, want 0", code, errs)
+	}
+	asked := next.changes()
+	if want := "DELETE /api/v1/tunnels/t_3"; asked[len(asked)-1] != want {
+		t.Errorf("at the end got %s, want %s", asked[len(asked)-1], want)
 	}
 }
