@@ -204,7 +204,7 @@ func TestFaceSaysStateReasonAndAddress(t *testing.T) {
 }
 
 func TestNoticesTellOnlyNews(t *testing.T) {
-	lost := View{Reachable: true, Status: Status{State: "reconnecting", LastError: "no route"}}
+	lost := View{Reachable: true, Lost: true, Status: Status{State: "reconnecting", LastError: "no route"}}
 	second := Endpoint{TunnelID: "t2", PublicURL: "https://b.example", State: "running"}
 	tests := []struct {
 		name          string

@@ -257,6 +257,7 @@ func (c *companion) look(ctx context.Context, first bool) {
 			c.view.Note = "" // it was about what is no longer so
 		}
 	}
+	c.view.Lost = c.view.lostSince(before)
 	icon, title := Face(c.view, c.words)
 	next := picture{icon: icon, look: c.desk.panelLook(), title: title, items: Menu(c.view, c.words)}
 	if first || !samePicture(c.shown, next) {

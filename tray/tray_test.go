@@ -215,6 +215,44 @@ func TestAddressesThatComeBackAreNoNews(t *testing.T) {
 	})
 }
 
+// TestOnlyWhatWasLostIsBack: a session that is there for the first time, or because the
+// person has resumed it, is none that is there again.
+func TestOnlyWhatWasLostIsBack(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{}
+	is := func(state string) func() {
+		st := connected().Status
+		st.State = state
+		return d.set(st)
+	}
+	is("connecting")() // as while the machine starts
+	const lost, back = "notify Connection lost", "notify Connected again"
+	gone := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.err = errors.New("refused")
+	}
+	try(t, d, s, Config{}, func(chan<- Action) {
+		for _, step := range []struct {
+			name   string
+			events []func()
+			want   []string
+		}{
+			{"the first session", []func(){is("connected")}, nil},
+			{"resumed", []func(){is("paused"), is("connecting"), is("connected")}, nil},
+			{"lost", []func(){is("reconnecting"), is("connecting"), is("connected")}, []string{lost, back}},
+			{"the daemon started again", []func(){gone, is("connecting"), is("connected")}, []string{lost, back}},
+		} {
+			for _, e := range step.events {
+				d.events <- e
+				synctest.Wait()
+			}
+			if did := s.took(); !slices.Equal(did, step.want) {
+				t.Errorf("%s: got %v, want %v", step.name, did, step.want)
+			}
+		}
+	})
+}
+
 // Traffic makes events every second, and the answer costs a program to run on macOS.
 func TestEventsDoNotAskTheDesktopAnew(t *testing.T) {
 	d, s := &fakeDaemon{status: connected().Status}, &fakeScreen{}
