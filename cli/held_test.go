@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -136,14 +138,21 @@ func (d *fakeDaemon) startsAgain(restart <-chan struct{}, taken string) {
 }
 
 func TestShortFormMakesTheForgottenTunnelAnew(t *testing.T) {
+	web, private := []string{"https", "3000"}, []string{"tcp", "22", "--mode", "private"}
 	plain := `{"type":"https","local_port":3000,"ephemeral":true,"held":true}`
 	asBefore := `{"type":"https","local_port":3000,"domain":"shop","ephemeral":true,"held":true}`
 	for _, test := range []struct {
-		name, taken string
-		want        []string
+		name  string
+		args  []string
+		taken string
+		want  []string
 	}{
-		{"at its address", "", []string{plain, asBefore}},
-		{"at another if that is taken", "shop", []string{plain, asBefore, plain}},
+		{"at its address", web, "", []string{plain, asBefore}},
+		{"at another if that is taken", web, "shop", []string{plain, asBefore, plain}},
+		{"under its private name", private, "", []string{
+			`{"type":"tcp","mode":"private","local_port":22,"ephemeral":true,"held":true}`,
+			`{"type":"tcp","mode":"private","local_port":22,"domain":"shop","ephemeral":true,"held":true}`,
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newFakeDaemon(t)
@@ -151,7 +160,7 @@ func TestShortFormMakesTheForgottenTunnelAnew(t *testing.T) {
 			d.startsAgain(restart, test.taken)
 			held := d.serveHolds()
 			d.set("DELETE /api/v1/tunnels/t_3", "")
-			out, errs, end := startLive(t, false, "https", "3000")
+			out, errs, end := startLive(t, false, test.args...)
 			held.waitFor(t, "t_1", 1)
 			d.waitFor(t, "GET /api/v1/tunnels/t_1")
 			d.set("GET /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
@@ -192,5 +201,42 @@ func TestShortFormServesADaemonThatKnowsNoHolding(t *testing.T) {
 	}
 	if asked := d.requests(); slices.ContainsFunc(asked, func(a string) bool { return strings.Contains(a, "/hold") }) {
 		t.Errorf("got %q, want no hold", asked)
+	}
+}
+
+// TestShortFormFollowsADaemonThatComesBackElsewhere, as one whose http_listen is another
+// by then, or leaves the port to the system.
+func TestShortFormFollowsADaemonThatComesBackElsewhere(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status " + statusJSON)
+	held := d.serveHolds()
+	dir := os.Getenv("ADIT_STATE_DIR")
+	out, errs, end := startLive(t, false, "https", "3000")
+	held.waitFor(t, "t_1", 1)
+	d.waitFor(t, "GET /api/v1/tunnels/t_1")
+	next := newFakeDaemon(t) // at another port
+	next.streamEvents("status " + statusJSON)
+	heldThere := next.serveHolds()
+	next.set("GET /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
+	next.set("POST /api/v1/tunnels", `{"data":`+made+`}`)
+	next.set("DELETE /api/v1/tunnels/t_3", "")
+	info, err := os.ReadFile(filepath.Join(os.Getenv("ADIT_STATE_DIR"), "runtime.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ADIT_STATE_DIR", dir)
+	if err := os.WriteFile(filepath.Join(dir, "runtime.json"), info, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.CloseClientConnections()
+	d.Close()
+	out.waitFor(t, "https://again.relay.example")
+	heldThere.waitFor(t, "t_3", 1)
+	if code := end(); code != command.ExitDone {
+		t.Errorf("got exit code %d and %s, want 0", code, errs)
+	}
+	asked := next.changes()
+	if want := "DELETE /api/v1/tunnels/t_3"; asked[len(asked)-1] != want {
+		t.Errorf("at the end got %s, want %s", asked[len(asked)-1], want)
 	}
 }

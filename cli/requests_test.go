@@ -23,3 +23,13 @@ func TestFlowOfUDPHasNoVisitor(t *testing.T) {
 		}
 	}
 }
+
+// TestAFlowHasNoCommand: who gives what is printed to a shell is not to take nothing for
+// a command that did its work.
+func TestAFlowHasNoCommand(t *testing.T) {
+	newFakeDaemon(t)
+	code, out, errs := run(t, "", "requests", "show", "r_2", "--curl")
+	if want := "no cURL command repeats r_2"; code != command.ExitFailed || out != "" || !strings.Contains(errs, want) {
+		t.Errorf("got %d, %q and %q, want %q", code, out, errs, want)
+	}
+}

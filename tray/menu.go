@@ -62,6 +62,7 @@ type View struct {
 	Reachable bool // the daemon answers; without that Status and Endpoints say nothing
 	Silent    bool // somebody is there and does not answer: not Reachable
 	Status    Status
+	Lost      bool // the session, or the daemon with it, was there and is not back yet
 	Endpoints []Endpoint
 	CanStart  bool
 	AtLogin   bool

@@ -204,7 +204,7 @@ func TestFaceSaysStateReasonAndAddress(t *testing.T) {
 }
 
 func TestNoticesTellOnlyNews(t *testing.T) {
-	lost := View{Reachable: true, Status: Status{State: "reconnecting", LastError: "no route"}}
+	lost := View{Reachable: true, Lost: true, Status: Status{State: "reconnecting", LastError: "no route"}}
 	second := Endpoint{TunnelID: "t2", PublicURL: "https://b.example", State: "running"}
 	tests := []struct {
 		name          string
@@ -225,7 +225,7 @@ func TestNoticesTellOnlyNews(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, n := range Notices(tt.before, tt.after, english) {
+		for _, n := range Notices(tt.before, tt.after, nil, english) {
 			got = append(got, n.Title+"|"+n.Body)
 		}
 		if s := strings.Join(got, ";"); s != tt.want {

@@ -6,10 +6,24 @@ import "fmt"
 // having asked.
 type Notice struct{ Title, Body string }
 
+// address is a public address of a tunnel.
+type address struct{ tunnelID, publicURL string }
+
+func (e Endpoint) address() address { return address{e.TunnelID, e.PublicURL} }
+
+// lostSince is Lost for a view that comes after another.
+func (v View) lostSince(before View) bool {
+	if v.Reachable && v.Status.State != "reconnecting" && v.Status.State != "connecting" {
+		return false
+	}
+	return before.Lost || before.Reachable && before.Status.State == "connected"
+}
+
 // Notices returns what is worth telling between two looks: that the connection
-// is lost or back, that the token is refused, and each new public address. What
-// the person has done alone, as pausing, is no news.
-func Notices(before, after View, w words) []Notice {
+// is lost or back, that the token is refused, and each new public address: one that
+// was seen before is none, as a session that is back has its addresses a little later.
+// What the person has done alone, as pausing, is no news.
+func Notices(before, after View, seen map[address]bool, w words) []Notice {
 	var notices []Notice
 	was, is := before.Status.State, after.Status.State
 	switch {
@@ -19,7 +33,7 @@ func Notices(before, after View, w words) []Notice {
 		return nil
 	case was == "connected" && (is == "reconnecting" || is == "connecting"):
 		notices = append(notices, Notice{w.lost, after.Status.LastError})
-	case is == "connected" && before.Reachable && (was == "reconnecting" || was == "connecting"):
+	case is == "connected" && before.Reachable && before.Lost:
 		notices = append(notices, Notice{w.back, after.Status.Relay})
 	case is == "rejected" && was != "rejected":
 		notices = append(notices, Notice{w.states["rejected"], after.Status.LastError})
@@ -33,7 +47,7 @@ func Notices(before, after View, w words) []Notice {
 	}
 	var fresh []string
 	for _, e := range after.Endpoints {
-		if e.PublicURL != "" && !known[e.PublicURL] {
+		if e.PublicURL != "" && !known[e.PublicURL] && !seen[e.address()] {
 			fresh = append(fresh, e.PublicURL)
 		}
 	}

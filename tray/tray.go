@@ -115,7 +115,7 @@ func Run(ctx context.Context, config Config) error {
 			config.Log.Debug("an installer may end the tray for good", "err", err)
 		}
 	}
-	c := &companion{config: config, desk: d, screen: s, clicks: clicks, words: wordsFor(languages())}
+	c := &companion{config: config, desk: d, screen: s, clicks: clicks, words: wordsFor(languages()), seen: make(map[address]bool)}
 	return c.run(ctx)
 }
 
@@ -128,6 +128,7 @@ type companion struct {
 
 	// Touched by keep alone.
 	view    View
+	seen    map[address]bool // what was there at any look
 	shown   picture
 	atLogin bool
 	loginAt time.Time // when atLogin was asked for
@@ -256,16 +257,21 @@ func (c *companion) look(ctx context.Context, first bool) {
 			c.view.Note = "" // it was about what is no longer so
 		}
 	}
+	c.view.Lost = c.view.lostSince(before)
 	icon, title := Face(c.view, c.words)
 	next := picture{icon: icon, look: c.desk.panelLook(), title: title, items: Menu(c.view, c.words)}
 	if first || !samePicture(c.shown, next) {
 		c.screen.show(next)
 		c.shown = next
 	}
+	notices := Notices(before, c.view, c.seen, c.words)
+	for _, e := range c.view.Endpoints {
+		c.seen[e.address()] = true
+	}
 	if first {
 		return
 	}
-	for _, n := range Notices(before, c.view, c.words) {
+	for _, n := range notices {
 		c.tell(n)
 	}
 }

@@ -139,7 +139,7 @@ func try(t *testing.T, daemon *fakeDaemon, s *fakeScreen, config Config, test fu
 		config.Daemon, config.Log = daemon, slog.New(slog.DiscardHandler)
 		config.WebUI = func(_ context.Context, place string) (string, error) { return "http://web" + place, nil }
 		clicks := make(chan Action)
-		c := &companion{config: config, desk: s, screen: s, clicks: clicks, words: english}
+		c := &companion{config: config, desk: s, screen: s, clicks: clicks, words: english, seen: make(map[address]bool)}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.run(ctx) }()
@@ -176,6 +176,79 @@ func TestTrayFollowsEvents(t *testing.T) {
 		synctest.Wait()
 		if len(s.shows) != n {
 			t.Error("an event without a change has the menu drawn again")
+		}
+	})
+}
+
+// TestAddressesThatComeBackAreNoNews: a session that is there again has no endpoints
+// yet, and the relay gives them a moment later.
+func TestAddressesThatComeBackAreNoNews(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{}
+	d.set(connected().Status, web)()
+	is := func(state string) Status {
+		st := connected().Status
+		st.State = state
+		return st
+	}
+	try(t, d, s, Config{}, func(chan<- Action) {
+		come := func(status Status, endpoints ...Endpoint) []string {
+			d.events <- d.set(status, endpoints...)
+			synctest.Wait()
+			return s.took()
+		}
+		for name, step := range map[string][]string{"lost": {"reconnecting", "notify Connection lost", "notify Connected again"}, "paused": {"paused"}} {
+			did := come(is(step[0]))
+			did = append(did, come(is("connected"))...)
+			did = append(did, come(is("connected"), web)...)
+			if !slices.Equal(did, step[1:]) {
+				t.Errorf("%s: got %v, want %v", name, did, step[1:])
+			}
+		}
+		anew := web
+		anew.TunnelID = "t2"
+		if did := come(is("connected")); len(did) > 0 {
+			t.Errorf("a tunnel is gone: got %v", did)
+		}
+		if did := come(is("connected"), anew); !slices.Equal(did, []string{"notify New public address"}) {
+			t.Errorf("another tunnel at its address: got %v", did)
+		}
+	})
+}
+
+// TestOnlyWhatWasLostIsBack: a session that is there for the first time, or because the
+// person has resumed it, is none that is there again.
+func TestOnlyWhatWasLostIsBack(t *testing.T) {
+	d, s := &fakeDaemon{}, &fakeScreen{}
+	is := func(state string) func() {
+		st := connected().Status
+		st.State = state
+		return d.set(st)
+	}
+	is("connecting")() // as while the machine starts
+	const lost, back = "notify Connection lost", "notify Connected again"
+	gone := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.err = errors.New("refused")
+	}
+	try(t, d, s, Config{}, func(chan<- Action) {
+		for _, step := range []struct {
+			name   string
+			events []func()
+			want   []string
+		}{
+			{"the first session", []func(){is("connected")}, nil},
+			{"resumed", []func(){is("paused"), is("connecting"), is("connected")}, nil},
+			{"lost", []func(){is("reconnecting"), is("connecting"), is("connected")}, []string{lost, back}},
+			{"the daemon started again", []func(){gone, is("connecting"), is("connected")}, []string{lost, back}},
+		} {
+			for _, e := range step.events {
+				d.events <- e
+				synctest.Wait()
+			}
+			if did := s.took(); !slices.Equal(did, step.want) {
+				t.Errorf("%s: got %v, want %v", step.name, did, step.want)
+			}
 		}
 	})
 }
@@ -284,7 +357,7 @@ func TestQuitEndsTheTray(t *testing.T) {
 		d, s := &fakeDaemon{events: make(chan func())}, &fakeScreen{}
 		clicks := make(chan Action, 1)
 		clicks <- Action{Kind: Quit}
-		c := &companion{config: Config{Daemon: d, Log: slog.New(slog.DiscardHandler)}, desk: s, screen: s, clicks: clicks, words: english}
+		c := &companion{config: Config{Daemon: d, Log: slog.New(slog.DiscardHandler)}, desk: s, screen: s, clicks: clicks, words: english, seen: make(map[address]bool)}
 		if err := c.run(t.Context()); err != nil {
 			t.Error(err)
 		}

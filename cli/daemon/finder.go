@@ -22,6 +22,8 @@ type Finder struct {
 	// Inside runs a daemon as a part of a command, whose name is runBy, until ctx
 	// ends, and calls ready once it answers. Nil: no command does that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
+
+	found string // the state folder of the daemon that Client found; empty: none said where it is
 }
 
 // Client finds the running daemon: the person's own, else the service's, else
@@ -31,6 +33,7 @@ func (f *Finder) Client(ctx context.Context) (*client.Client, error) {
 	for _, at := range f.installations() {
 		c, _, err := client.Discover(ctx, at.State, f.options(at)...)
 		if err == nil {
+			f.found = at.State
 			return c, nil
 		}
 		if ctx.Err() != nil {
@@ -47,6 +50,20 @@ func (f *Finder) Client(ctx context.Context) (*client.Client, error) {
 		return nil, client.ErrNotRunning // that folder's daemon is meant, and no other
 	}
 	return f.usual(ctx, client.DefaultURL)
+}
+
+// Moved returns the daemon that Client found if it has come back at another address than
+// that of c; else nil.
+func (f *Finder) Moved(ctx context.Context, c *client.Client) *client.Client {
+	for _, at := range f.installations() {
+		if at.State != f.found {
+			continue
+		}
+		if now, _, err := client.Discover(ctx, at.State, f.options(at)...); err == nil && now.BaseURL() != c.BaseURL() {
+			return now
+		}
+	}
+	return nil
 }
 
 // usual is the daemon at the usual address. Nobody says that who answers there is

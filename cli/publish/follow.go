@@ -18,6 +18,7 @@ import (
 type follower struct {
 	view *view
 	held *heldTunnel
+	find *daemon.Finder
 	own  *daemon.Embedded
 
 	gone      bool // the tunnel was deleted
@@ -30,40 +31,54 @@ func (f *follower) follow(ctx context.Context) error {
 	if err := f.view.begin(); err != nil {
 		return err
 	}
+	for {
+		if moved, err := f.hear(ctx); !moved {
+			return err
+		}
+	}
+}
+
+// hear is follow for as long as the daemon is where it is: moved reports whether it is
+// elsewhere now.
+func (f *follower) hear(ctx context.Context) (moved bool, err error) {
 	for event, err := range f.held.client.Events(ctx, "") {
 		if err != nil {
 			var refusal *client.Error
 			if errors.As(err, &refusal) {
-				return err
+				return false, err
 			}
 			f.behind = true
 			f.view.lose(err)
 			if f.own.Failed() != nil {
-				return nil
+				return false, nil
 			}
 			if f.own.TakeOver(ctx, f.view.status) {
 				f.view.log("%s this command runs the daemon now", localtime.Clock(time.Now()))
+			}
+			if c := f.find.Moved(ctx, f.held.client); c != nil {
+				f.held.client, f.view.web, f.restarted = c, c.BaseURL(), true
+				return true, nil
 			}
 			continue
 		}
 		f.view.hear()
 		if err := f.take(event); err != nil {
-			return err
+			return false, err
 		}
 		if f.behind && !f.gone {
 			if err := f.catchUp(ctx); err != nil {
-				return err
+				return false, err
 			}
 		}
 		if f.gone {
-			return nil
+			return false, nil
 		}
 		if err := lasting(f.view.status); err != nil {
-			return err
+			return false, err
 		}
 		f.view.draw()
 	}
-	return nil
+	return false, nil
 }
 
 // lasting is why the session does not come back by itself; nil if it may. A token that

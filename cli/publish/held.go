@@ -65,9 +65,10 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 		// Until release, also while ctx has ended and the tunnel is being deleted.
 		hold, stop := context.WithCancel(context.WithoutCancel(ctx))
 		h.stop = stop
+		c := h.client // the daemon may be elsewhere later
 		h.wg.Go(func() {
 			// That it is gone is told by the events, too.
-			_ = h.client.HoldTunnel(hold, t.ID)
+			_ = c.HoldTunnel(hold, t.ID)
 		})
 	}
 	return t, nil
@@ -77,7 +78,8 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 // it had if that can be, and waits for the relay if it must.
 func (h *heldTunnel) again(ctx context.Context, before client.Tunnel) (client.Tunnel, error) {
 	in := h.wanted
-	if in.Domain == "" && in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP {
+	numbered := (in.Type == client.TunnelTypeTCP || in.Type == client.TunnelTypeUDP) && in.Mode != client.TunnelModePrivate
+	if in.Domain == "" && !numbered {
 		in.Domain = before.Domain
 	}
 	if in.RemotePort == 0 {

@@ -33,7 +33,7 @@ func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what 
 		return daemon.WithoutToken(ctx, c, err)
 	}
 	shown := &view{std: std, ownDaemon: own.Runs, published: what, tunnel: t, web: c.BaseURL()}
-	f := follower{view: shown, held: &held, own: own, behind: true}
+	f := follower{view: shown, held: &held, find: find, own: own, behind: true}
 	watchErr := f.follow(ctx)
 	if own.Failed() != nil {
 		return nil // nothing is left to be removed; own.End says why
@@ -42,7 +42,7 @@ func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what 
 	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
 	defer cancel()
 	id := shown.tunnel.ID
-	_, err = daemon.Patiently(giveBack, func() (struct{}, error) { return struct{}{}, c.DeleteTunnel(giveBack, id) })
+	_, err = daemon.Patiently(giveBack, func() (struct{}, error) { return struct{}{}, held.client.DeleteTunnel(giveBack, id) })
 	if own.Gone(shown.status, err) {
 		err = nil
 	}

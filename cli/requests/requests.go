@@ -75,7 +75,7 @@ func listCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	flags.StringVar(&f.Kind, "kind", "", "http for requests only, flow for flows only")
 	flags.StringVar(&f.Method, "method", "", "only with this method")
 	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")
-	flags.StringVar(&f.Text, "q", "", "only with this text in host, path, method or visitor")
+	flags.StringVar(&f.Text, "q", "", "only with this text in method, host and path, status, visitor or tunnel")
 	flags.IntVar(&f.Limit, "limit", 50, "at most this many")
 	return cmd
 }
@@ -98,6 +98,9 @@ func showCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 				return noRequest(err)
 			}
 			if curl && !std.JSON {
+				if d.Curl == "" {
+					return fmt.Errorf("no cURL command repeats %s: it is no HTTP request, or what it asked for was not heard", args[0])
+				}
 				std.Say("%s", d.Curl)
 				return nil
 			}

@@ -3,6 +3,7 @@ package requests
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"adit/cli/localtime"
@@ -46,8 +47,13 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 		switch {
 		case m.Body.Text != "":
 			fmt.Fprintf(w, "\n%s\n", visible.Lines(m.Body.Text))
-		case m.Body.Size > 0:
+		case m.Body.Base64 != "":
 			fmt.Fprintf(w, "\n(%s that are no text)\n", bytesize.Text(m.Body.Size))
+		case d.Status == http.StatusSwitchingProtocols:
+			continue // what passes then is no body
+		case m.Body.Size > 0:
+			fmt.Fprintf(w, "\n(%s that are not kept)\n", bytesize.Text(m.Body.Size))
+			continue
 		}
 		if m.Body.Truncated {
 			fmt.Fprintf(w, "(cut; %s in all)\n", bytesize.Text(m.Body.Size))

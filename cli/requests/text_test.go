@@ -40,3 +40,26 @@ func TestMessagesOfAWebSocketArePrinted(t *testing.T) {
 		t.Errorf("of no WebSocket it says %q", out.String())
 	}
 }
+
+// TestABodyThatIsNotThereIsNotSaidToBeOfAnotherKind: what passes over a WebSocket is its
+// messages, and of a large body nothing may have been kept.
+func TestABodyThatIsNotThereIsNotSaidToBeOfAnotherKind(t *testing.T) {
+	for want, body := range map[string]client.Body{
+		"(3 B that are no text)\n":                           {Size: 3, Base64: "AAEC"},
+		"(9 B that are not kept)\n":                          {Size: 9},
+		"(" + bytesize.Text(3<<20) + " that are not kept)\n": {Size: 3 << 20, Truncated: true},
+		"hel\n(cut; 5 B in all)\n":                           {Size: 5, Text: "hel", Truncated: true},
+	} {
+		var out strings.Builder
+		writeRequest(&out, client.RequestDetail{Response: &client.Message{Line: "HTTP/1.1 200 OK", Body: body}})
+		if _, got, _ := strings.Cut(out.String(), "200 OK\n\n"); got != want {
+			t.Errorf("%+v: got %q, want %q", body, got, want)
+		}
+	}
+	var out strings.Builder
+	socket := client.RequestDetail{Response: &client.Message{Line: "HTTP/1.1 101 Switching Protocols", Body: client.Body{Size: 7}}}
+	socket.Status = 101
+	if writeRequest(&out, socket); strings.Contains(out.String(), "7 B") {
+		t.Errorf("a WebSocket has a body: %q", out.String())
+	}
+}

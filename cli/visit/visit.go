@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -127,16 +128,35 @@ func many(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel, lis
 	}); err != nil {
 		return err
 	}
+	return serve(ctx, std, c, tunnel, ln)
+}
+
+// acceptAgain is how long the next connection waits where one could not be taken.
+const acceptAgain = 200 * time.Millisecond
+
+// serve leads whoever comes by ln to the tunnel, until ctx ends, which closes ln.
+func serve(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel string, ln net.Listener) error {
 	var guests sync.WaitGroup
 	defer guests.Wait()
+	said := false
 	for {
 		conn, err := ln.Accept()
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("listen for visits of %s: %w", tunnel, err)
+		if err != nil { // as where too many files are open: those who are there will leave
+			if !said {
+				fmt.Fprintf(std.Err, "adit: no connection can be taken now, and it is tried again: %s\n", visible.Text(err.Error()))
+			}
+			said = true
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(acceptAgain):
+			}
+			continue
 		}
+		said = false
 		guests.Go(func() {
 			if err := visitFor(ctx, c, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))

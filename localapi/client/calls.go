@@ -170,7 +170,7 @@ type RequestFilter struct {
 	Kind     string // http or flow
 	Method   string
 	Status   string // a status such as 404, or a class such as 4xx
-	Text     string // in host, path, method or visitor
+	Text     string // in method, host and path, status, visitor or tunnel
 	Since    time.Time
 	Until    time.Time
 	Before   string // id of the request that the page ends before

@@ -71,8 +71,10 @@ func TestVisitsThatAreRefusedAreTyped(t *testing.T) {
 	if _, err := c.Visit(testContext(t), "nas/ssh"); !IsCode(err, ErrorCodeRelayRejected) {
 		t.Errorf("visit what is refused: %v", err)
 	}
-	if _, err := c.Visit(testContext(t), "nas"); !IsCode(err, ErrorCodeInvalidParameter) {
-		t.Errorf("visit what is no name: %v", err)
+	for _, named := range []string{"nas", "nas/ssh/22", "adit://nas/ssh/"} { // a path of its own, to the daemon
+		if _, err := c.Visit(testContext(t), named); !IsCode(err, ErrorCodeInvalidParameter) {
+			t.Errorf("visit %s, which is no name: %v", named, err)
+		}
 	}
 	if _, err := c.Visit(testContext(t), "nas/odd"); err == nil || !strings.Contains(err.Error(), "no connection") {
 		t.Errorf("visit without a change of protocol: %v", err)

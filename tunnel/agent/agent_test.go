@@ -302,6 +302,29 @@ func TestNetworkChangeEndsTheWait(t *testing.T) {
 	})
 }
 
+// TestAReplacedSessionIsTold also where the state and the way stay what they were: views
+// show since when it is there.
+func TestAReplacedSessionIsTold(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	before := *a.Status().ConnectedSince
+	feed := a.Subscribe(nil)
+	if _, err := a.Reconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		e, err := feed.Next(ctx)
+		if err != nil {
+			t.Fatal("the feed does not tell of the new session")
+		}
+		if s, is := e.Data.(Status); is && s.ConnectedSince != nil && s.ConnectedSince.After(before) {
+			return
+		}
+	}
+}
+
 func TestReconnectReplacesTheSession(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := newFakeRelay(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,4 +70,45 @@ func TestAnEndpointSaysThatItsServiceIsDown(t *testing.T) {
 	defer ln.Close()
 	eventually(t, "all is well without a visitor", func() bool { return says() == "" })
 	tells(func(text string) bool { return text == "" })
+}
+
+// TestAServiceIsLookedForWhenItsTunnelIsStarted: a stopped tunnel's is left alone, and
+// may be there again by the time that it is started.
+func TestAServiceIsLookedForWhenItsTunnelIsStarted(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	one, other := freeport.Get(t), freeport.Get(t)
+	stopped := mustCreate(t, a, definition.Tunnel{LocalPort: one})
+	goesOn := mustCreate(t, a, definition.Tunnel{LocalPort: other})
+	says := func(id string) string {
+		list := a.Endpoints()
+		i := slices.IndexFunc(list, func(e Endpoint) bool { return e.TunnelID == id })
+		if i < 0 {
+			t.Fatalf("the endpoints are %+v, without %s", list, id)
+		}
+		return list[i].Error
+	}
+	listen := func(port int) {
+		ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ln.Close() })
+	}
+	for _, id := range []string{stopped.ID, goesOn.ID} {
+		if _, err := r.visit(id, wire.StreamHTTP); err == nil || says(id) == "" {
+			t.Fatalf("a service that is down was reached: %v", err)
+		}
+	}
+	if _, err := a.StopTunnel(t.Context(), stopped.ID); err != nil {
+		t.Fatal(err)
+	}
+	listen(other)
+	eventually(t, "nothing is looked for any more", func() bool { return says(goesOn.ID) == "" })
+	listen(one)
+	if _, err := a.StartTunnel(t.Context(), stopped.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all is well without a visitor", func() bool { return says(stopped.ID) == "" })
 }

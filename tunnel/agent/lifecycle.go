@@ -50,6 +50,7 @@ func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	t.stopped, t.fault, t.failure = false, "", "" // what was in its way is gone
 	connected := a.stateLocked() == StateConnected
 	a.mu.Unlock()
+	a.forward.LookAgain()
 	a.publish() // starting
 	if connected {
 		if no := a.claimNow(ctx, t); no != nil && no.Code == refusal.CodeRelayRejected {

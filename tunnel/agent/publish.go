@@ -26,7 +26,11 @@ func (a *Agent) publish() {
 	}
 	state := a.stateLocked()
 	status := a.statusLocked()
-	key := fmt.Sprintf("%s %s %s %s %d %t", status.State, status.Relay, status.Transport, status.LastError, status.EndpointCount, status.Configured)
+	var since time.Time // that another session is there
+	if status.ConnectedSince != nil {
+		since = *status.ConnectedSince
+	}
+	key := fmt.Sprintf("%s %s %s %s %s %d %t", status.State, since, status.Relay, status.Transport, status.LastError, status.EndpointCount, status.Configured)
 	if key != a.lastState {
 		a.lastState = key
 		changes = append(changes, change{EventStatus, status})

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"adit/tunnel/agent/inspect"
@@ -38,24 +39,26 @@ func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 }
 
 // replayTarget is the tunnel of id; without an id, as of an imported request, it
-// is the only one that carries HTTP. It may be nil.
-func (a *Agent) replayTarget(id string) *tunnel {
+// is the only one that carries HTTP.
+func (a *Agent) replayTarget(id string) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	t := a.tunnels[id]
 	if id != "" {
-		return t
-	}
-	for _, other := range a.tunnels {
-		if !other.spec.Web() {
-			continue
+		if t := a.tunnels[id]; t != nil {
+			return t, nil
 		}
-		if t != nil {
-			return nil
-		}
-		t = other
+		return nil, &refusal.Error{Code: refusal.CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
 	}
-	return t
+	var web []*tunnel
+	for _, t := range a.tunnels {
+		if t.spec.Web() {
+			web = append(web, t)
+		}
+	}
+	if len(web) != 1 {
+		return nil, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: fmt.Sprintf("a request of an archive is sent to the one tunnel that carries HTTP, and there are %d", len(web))}
+	}
+	return web[0], nil
 }
 
 // Replay sends a kept request to its tunnel's origin again, changed by edit,
@@ -68,9 +71,9 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	case err != nil:
 		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
-	t := a.replayTarget(again.TunnelID)
-	if t == nil {
-		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
+	t, no := a.replayTarget(again.TunnelID)
+	if no != nil {
+		return inspect.Detail{}, no
 	}
 	return a.forward.Replay(ctx, t.forward, id, again)
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
@@ -23,6 +25,28 @@ func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
 	defer a.Close()
 	_, err = a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[]}}`))
 	wantCode(t, err, refusal.CodeInvalidParameter, "")
+}
+
+// TestARequestOfAnArchiveIsSaidToBelongToNoTunnel: it came through none, and where
+// several carry HTTP nothing tells which is meant.
+func TestARequestOfAnArchiveIsSaidToBelongToNoTunnel(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	if _, err := a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[{"request":{"method":"GET","url":"http://a/"}}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	port := freeport.Get(t)
+	for n := range 3 {
+		_, err := a.Replay(t.Context(), a.Requests(inspect.Filter{})[0].ID, inspect.Edit{})
+		want := fmt.Sprintf("a request of an archive is sent to the one tunnel that carries HTTP, and there are %d", n)
+		if n == 1 {
+			want = fmt.Sprintf("nothing listens at the local address 127.0.0.1:%d", port)
+		}
+		if wantCode(t, err, refusal.CodeInvalidParameter, ""); err.Error() != want {
+			t.Errorf("with %d tunnels: got %v, want %s", n, err, want)
+		}
+		mustCreate(t, a, definition.Tunnel{LocalPort: port})
+	}
 }
 
 // Not every service ends its connection when it is asked to.

@@ -61,10 +61,10 @@ func (spec Tunnel) Patched(p Patch) Tunnel {
 		if p.Domain == nil && want.Numbered() {
 			want.Domain = ""
 		}
-		if p.LocalScheme == nil {
+		if p.LocalScheme == nil && !want.Web() {
 			want.LocalScheme = ""
 		}
-		if p.HostHeader == nil {
+		if p.HostHeader == nil && !want.Web() {
 			want.HostHeader = ""
 		}
 		if p.RequestHeaders == nil && !want.Web() {
@@ -75,6 +75,9 @@ func (spec Tunnel) Patched(p Patch) Tunnel {
 		}
 		if p.Paths == nil && !want.Web() {
 			want.Paths = nil
+		}
+		if p.ProxyProtocol == nil && want.Type == wire.TypeUDP {
+			want.ProxyProtocol = ""
 		}
 	}
 	return want

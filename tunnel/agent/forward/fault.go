@@ -25,9 +25,14 @@ func (f *Forwarder) reached(r *route, err error) {
 		return
 	}
 	f.active()
-	if err == nil {
-		return
+	if err != nil {
+		f.LookAgain()
 	}
+}
+
+// LookAgain has KeepLooking begin anew, as when a tunnel runs again whose service was
+// not reached and has not been tried since it was stopped.
+func (f *Forwarder) LookAgain() {
 	select {
 	case f.faults <- struct{}{}:
 	default:

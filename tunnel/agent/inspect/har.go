@@ -98,7 +98,7 @@ type (
 )
 
 // WriteHAR writes the HTTP entries that f picks, oldest first; reveal shows what
-// is redacted otherwise.
+// is redacted otherwise. Entries of which no request was heard are left out.
 func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal bool) error {
 	if f.Limit == 0 {
 		f.Limit = 10_000
@@ -120,7 +120,11 @@ func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal boo
 	// One by one: what a few bytes of each can be made to say is not held together.
 	separator := "\n"
 	for _, e := range slices.Backward(picked) {
-		text, err := json.Marshal(e.har(reveal))
+		h := e.har(reveal)
+		if h.Request.URL == "" {
+			continue // nothing was heard of what was asked for
+		}
+		text, err := json.Marshal(h)
 		if err != nil {
 			return err
 		}
@@ -238,7 +242,8 @@ var (
 	ErrOff = errors.New("the inspector is off")
 )
 
-// ReadHAR takes the entries of a HAR file in, and returns how many there were.
+// ReadHAR takes the entries of a HAR file in, and returns how many there were. With a
+// mistake in one of them it takes none.
 func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	if ins == nil || ins.limits.Memory < 0 {
 		return 0, ErrOff
@@ -261,60 +266,77 @@ func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	if doc.Log.Version == "" || len(doc.Log.Entries) > maxHAREntries {
 		return 0, fmt.Errorf("%w: it names no version, or has more than %d entries", ErrHAR, maxHAREntries)
 	}
+	all := make([]imported, 0, len(doc.Log.Entries))
 	for i, h := range doc.Log.Entries {
-		e, err := ins.imported(h)
+		one, err := h.read()
 		if err != nil {
-			return i, fmt.Errorf("%w: entry %d: %w", ErrHAR, i, err)
+			return 0, fmt.Errorf("%w: entry %d: %w", ErrHAR, i, err)
 		}
-		ins.list(e)
+		all = append(all, one)
+	}
+	for _, one := range all {
+		ins.list(ins.take(one))
 		ins.evict()
 	}
-	return len(doc.Log.Entries), nil
+	return len(all), nil
 }
 
-func (ins *Inspector) imported(h harEntry) (*entry, error) {
+// imported is an entry of a HAR file, read.
+type imported struct {
+	harEntry
+	url              *url.URL
+	start            time.Time
+	reqBody, resBody []byte
+}
+
+func (h harEntry) read() (imported, error) {
 	u, err := url.Parse(h.Request.URL)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("its URL does not parse")
+		return imported{}, errors.New("its URL does not parse")
 	}
 	if !token(h.Request.Method) {
-		return nil, errors.New("its method is not one")
+		return imported{}, errors.New("its method is not one")
 	}
 	start := h.StartedDateTime.UTC()
 	if year := start.Year(); year < 0 || year > 9999 { // JSON has no such time: nothing could be listed any more
-		return nil, errors.New("its time is out of range")
+		return imported{}, errors.New("its time is out of range")
 	}
 	reqBody, err := h.Request.PostData.bytes()
 	if err != nil {
-		return nil, err
+		return imported{}, err
 	}
 	resBody := []byte(h.Response.Content.Text)
 	if h.Response.Content.Encoding == "base64" {
 		if resBody, err = base64.StdEncoding.DecodeString(h.Response.Content.Text); err != nil {
-			return nil, errors.New("its response does not decode")
+			return imported{}, errors.New("its response does not decode")
 		}
 	}
+	return imported{h, u, start, reqBody, resBody}, nil
+}
+
+// take makes an entry of an imported one.
+func (ins *Inspector) take(h imported) *entry {
 	e := ins.newEntry(Meta{}, KindHTTP)
 	e.imported = true
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.start = start
+	e.start = h.start
 	e.end = e.start.Add(time.Duration(h.Time * float64(time.Millisecond)))
 	e.state, e.method, e.status = stateDone, h.Request.Method, h.Response.Status
 	if e.hold(len(h.Request.URL)) {
 		e.url = h.Request.URL
 	}
-	e.keepHead(&e.req, harHead(h.Request.Method+" "+u.RequestURI()+" "+harProto(h.Request.HTTPVersion), h.Request.Headers, u.Host))
-	e.keepBody(&e.req, reqBody)
+	e.keepHead(&e.req, harHead(h.Request.Method+" "+h.url.RequestURI()+" "+harProto(h.Request.HTTPVersion), h.Request.Headers, h.url.Host))
+	e.keepBody(&e.req, h.reqBody)
 	if h.Response.Status > 0 {
 		line := harProto(cmp.Or(h.Response.HTTPVersion, h.Request.HTTPVersion)) + " " + strconv.Itoa(h.Response.Status) + " " + http.StatusText(h.Response.Status)
 		e.keepHead(&e.res, harHead(line, h.Response.Headers, ""))
-		e.keepBody(&e.res, resBody)
+		e.keepBody(&e.res, h.resBody)
 	}
 	e.req.ended, e.res.ended = true, true
 	e.in.Store(int64(len(e.req.head) + e.req.body.size))
 	e.out.Store(int64(len(e.res.head) + e.res.body.size))
-	return e, nil
+	return e
 }
 
 // harProto returns the version of HTTP that a HAR file names; browsers write h2 and

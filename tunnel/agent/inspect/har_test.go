@@ -52,6 +52,53 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 	}
 }
 
+// TestArchiveHasRequestsAlone: of a visitor whom the service did not take, nothing may
+// have been heard, and who reads archives wants a URL of each entry.
+func TestArchiveHasRequestsAlone(t *testing.T) {
+	ins, _ := hear(t, Limits{}, 1<<20, getA, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	ins.HTTP2(Meta{Type: "https"}).Refuse(502, "nothing listens at the local address 127.0.0.1:9")
+	ins.HTTP(Meta{Type: "https"}).Refuse(0, "nothing listens at the local address 127.0.0.1:9")
+	ins.listAll()
+	var out bytes.Buffer
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := New(Limits{}).ReadHAR(&out); err != nil || n != 1 {
+		t.Errorf("got %d entries back, %v, want the request", n, err)
+	}
+}
+
+// TestARequestOfTheWholeServerHasItsURL: OPTIONS * asks for no path (RFC 9112, section
+// 3.2.4), and with the star behind the port its URL would be none.
+func TestARequestOfTheWholeServerHasItsURL(t *testing.T) {
+	ins, list := hear(t, Limits{}, 1<<20, "OPTIONS * HTTP/1.1\r\nHost: a.test:8080\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, false)
+	want := "curl --request 'OPTIONS' \\\n  --request-target '*' \\\n  'http://a.test:8080'"
+	if d.Path != "*" || d.URL != "http://a.test:8080" || d.Curl != want {
+		t.Errorf("got %s of %s by\n%s\nwant\n%s", d.Path, d.URL, d.Curl, want)
+	}
+	var out bytes.Buffer
+	if err := ins.WriteHAR(&out, Filter{}, "1.0", false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := New(Limits{}).ReadHAR(&out); err != nil || n != 1 {
+		t.Errorf("got %d entries back, %v, want the request", n, err)
+	}
+}
+
+// TestArchiveIsTakenInAsAWholeOrNotAtAll, so that who mends it and tries again has
+// nothing twice.
+func TestArchiveIsTakenInAsAWholeOrNotAtAll(t *testing.T) {
+	ins := New(Limits{})
+	text := `{"log":{"version":"1.2","entries":[{"request":{"method":"GET","url":"http://a/"}},{"request":{"method":"GET","url":"about:blank"}}]}}`
+	if _, err := ins.ReadHAR(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "entry 1") {
+		t.Errorf("got %v, want the entry at fault", err)
+	}
+	if got := ins.List(Filter{}); len(got) > 0 {
+		t.Errorf("got %s, want nothing", brief(got))
+	}
+}
+
 // TestImportKeepsTheVersionOfHTTP has the names that adit and browsers write.
 func TestImportKeepsTheVersionOfHTTP(t *testing.T) {
 	for _, c := range []struct {
@@ -130,22 +177,81 @@ func TestRepeatRefusesWhatIsNoRequest(t *testing.T) {
 }
 
 func TestCurlIsOneSafeCommand(t *testing.T) {
-	visitor := "POST /it's?a=b HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-Proto: https\r\nX-A: $(reboot)'\r\nContent-Length: 4\r\n\r\n'; x"
+	visitor := "POST /it's?a=b HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-Proto: https\r\nX-A: $(reboot)'\r\nContent-Type: a/b\r\nContent-Length: 4\r\n\r\n'; x"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	d, _ := ins.Detail(list[0].ID, false)
-	want := "curl --request 'POST' \\\n  --header 'X-A: $(reboot)'\\''' \\\n  --data-raw ''\\''; x' \\\n  'https://shop.example.com/it'\\''s?a=b'"
+	want := "curl --request 'POST' \\\n  --header 'X-A: $(reboot)'\\''' \\\n  --header 'Content-Type: a/b' \\\n  --data-raw ''\\''; x' \\\n  'https://shop.example.com/it'\\''s?a=b'"
 	if d.Curl != want {
 		t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+	}
+}
+
+// TestCurlAsksForTheVeryURL: curl reads brackets and braces in a URL as lists, and
+// takes steps up out of a path, unless it is told not to.
+func TestCurlAsksForTheVeryURL(t *testing.T) {
+	for target, flags := range map[string]string{
+		"/a?b=c":             "",
+		"/v1.2/.well-known":  "",
+		"/a?up=/../b":        "",
+		"/a?ids[]=1&ids[]=2": " --globoff",
+		`/a?q={"b":1}`:       " --globoff",
+		"/a/../b":            " --path-as-is",
+		"/a/.":               " --path-as-is",
+		"/./a[1]":            " --globoff --path-as-is",
+	} {
+		ins, list := hear(t, Limits{}, 1<<20, "GET "+target+" HTTP/1.1\r\nHost: a.test\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		d, _ := ins.Detail(list[0].ID, false)
+		if want := "curl" + flags + " \\\n  'http://a.test" + target + "'"; d.Curl != want {
+			t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+		}
+	}
+}
+
+// TestCurlSendsTheVeryFields: it leaves out one that is empty, and says that a body is a
+// form's, unless it is told otherwise.
+func TestCurlSendsTheVeryFields(t *testing.T) {
+	for fields, want := range map[string]string{
+		"X-Empty:\r\nContent-Type: text/plain\r\n": "  --header 'X-Empty;' \\\n  --header 'Content-Type: text/plain' \\\n",
+		"": "  --header 'Content-Type:' \\\n",
+	} {
+		ins, list := hear(t, Limits{}, 1<<20, "POST /a HTTP/1.1\r\nHost: a.test\r\n"+fields+"Content-Length: 1\r\n\r\nx", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		d, _ := ins.Detail(list[0].ID, false)
+		if want := "curl --request 'POST' \\\n" + want + "  --data-raw 'x' \\\n  'http://a.test/a'"; d.Curl != want {
+			t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+		}
+	}
+}
+
+// TestCurlSendsNoPartOfABody: what was not kept to its end is left to the person, and
+// no service is sent the beginning of it as if that were all.
+func TestCurlSendsNoPartOfABody(t *testing.T) {
+	head := "POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Type: a/b\r\nContent-Length: 8\r\n\r\n"
+	answer := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	for name, c := range map[string]struct {
+		limits          Limits
+		visitor, origin string
+		data            string
+	}{
+		"all of it": {Limits{}, head + "one, two", answer, "--data-raw 'one, two'"},
+		"too large": {Limits{Body: 3}, head + "one, two", answer, "--data-binary @body.bin"},
+		"cut off":   {Limits{}, head + "one,", "", "--data-binary @body.bin"},
+		"not begun": {Limits{}, head, "", "--data-binary @body.bin"},
+	} {
+		ins, list := hear(t, c.limits, 1<<20, c.visitor, c.origin)
+		d, _ := ins.Detail(list[0].ID, false)
+		if want := "curl --request 'POST' \\\n  --header 'Content-Type: a/b' \\\n  " + c.data + " \\\n  'http://a.test/a'"; d.Curl != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, d.Curl, want)
+		}
 	}
 }
 
 // TestCurlDoesNotSteerATerminal: what it is printed to obeys none of what a
 // visitor sent.
 func TestCurlDoesNotSteerATerminal(t *testing.T) {
-	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
+	visitor := "POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX-A: \x1b]0;mine\a\r\nX-B: a\u202eb\r\nContent-Type: a/b\r\nContent-Length: 9\r\n\r\n\x1b[2Jhello"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	d, _ := ins.Detail(list[0].ID, true)
-	want := "curl --request 'POST' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
+	want := "curl --request 'POST' \\\n  --header 'Content-Type: a/b' \\\n  --data-binary @body.bin \\\n  'http://shop.example.com/a'"
 	if d.Curl != want {
 		t.Errorf("got\n%q\nwant\n%q", d.Curl, want)
 	}

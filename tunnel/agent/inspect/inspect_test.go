@@ -281,6 +281,10 @@ func TestFiltersPick(t *testing.T) {
 		{Filter{Text: "needle"}, 1},
 		{Filter{Text: "198.51.100.9"}, 2},
 		{Filter{Text: "nothing"}, 0},
+		{Filter{Text: "Shop.example.com/a"}, 2}, // what the page finds, so that it exports what it shows
+		{Filter{Text: "post a/b"}, 1},
+		{Filter{Text: "404"}, 1},
+		{Filter{Text: "198.51.100.9 shop"}, 2},
 		{Filter{TunnelID: "tun_2"}, 0},
 		{Filter{Kind: KindFlow}, 0},
 		{Filter{Before: list[2].ID}, 2},

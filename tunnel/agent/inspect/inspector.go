@@ -287,12 +287,16 @@ func (e *entry) matches(f Filter, text string) bool {
 	case text == "":
 		return true
 	}
-	for _, v := range []string{s.Host, s.Path, s.Method, s.Visitor, s.Client, s.TunnelName} {
-		if strings.Contains(strings.ToLower(v), text) {
-			return true
-		}
+	// As the page looks for it, which has what it found exported.
+	status, visitor := "", s.Visitor
+	if s.Status != 0 {
+		status = strconv.Itoa(s.Status)
 	}
-	return false
+	if s.Client != "" {
+		visitor = s.Client + " " + visitor
+	}
+	line := s.Method + " " + s.Host + s.Path + " " + status + " " + visitor + " " + s.TunnelName + s.TunnelPath
+	return strings.Contains(strings.ToLower(line), text)
 }
 
 // entry is one request with its response, or one flow.

@@ -105,7 +105,8 @@ type Filter struct {
 	Method   string
 	// Status is one status (404), or a class (4 for all 4xx); 0 for all.
 	Status int
-	// Text is looked for in host, path, method and visitor, without regard to case.
+	// Text is looked for in method, host with path, status, visitor and tunnel, as they
+	// stand on one line, without regard to case.
 	Text string
 	// Since and Until bound the time; zero does not.
 	Since, Until time.Time

@@ -194,6 +194,9 @@ func (e *entry) detail(reveal bool) Detail {
 	return d
 }
 
+// wholeServer is asked for in place of a path by OPTIONS (RFC 9112, section 3.2.4).
+const wholeServer = "*"
+
 // address is the URL that the visitor used.
 func (s snapshot) address() string {
 	if s.url != "" {
@@ -206,7 +209,11 @@ func (s snapshot) address() string {
 	if s.summary.Host == "" {
 		return ""
 	}
-	return proto + "://" + s.summary.Host + s.prefix + s.summary.Path
+	path := s.prefix + s.summary.Path
+	if s.summary.Path == wholeServer {
+		path = ""
+	}
+	return proto + "://" + s.summary.Host + path
 }
 
 func (c kept) message(reveal bool, secret []string, passed int64) *Message {
@@ -275,13 +282,23 @@ func curl(s snapshot, reveal bool) string {
 	if !reveal {
 		headers = redact(headers, s.secret)
 	}
+	cut := s.req.truncated || !s.req.ended // not all of the body is here
 	var b strings.Builder
 	b.WriteString("curl")
+	if strings.ContainsAny(url, "[]{}") { // to curl they stand for several URLs
+		b.WriteString(" --globoff")
+	}
+	if path, _, _ := strings.Cut(s.summary.Path, "?"); slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+		b.WriteString(" --path-as-is")
+	}
 	switch {
 	case method == "HEAD":
 		b.WriteString(" --head")
-	case method != "GET" || len(s.req.body) > 0:
+	case method != "GET" || len(s.req.body) > 0 || cut:
 		b.WriteString(" --request " + quote(method))
+	}
+	if s.summary.Path == wholeServer {
+		b.WriteString(" \\\n  --request-target " + quote(wholeServer))
 	}
 	for _, h := range headers {
 		switch strings.ToLower(h.Name) {
@@ -292,10 +309,17 @@ func curl(s snapshot, reveal bool) string {
 		if steers(h.Name + h.Value) {
 			continue
 		}
-		b.WriteString(" \\\n  --header " + quote(h.Name+": "+h.Value))
+		field := h.Name + ": " + h.Value
+		if h.Value == "" { // without the semicolon curl would take it for one that it is to leave out
+			field = h.Name + ";"
+		}
+		b.WriteString(" \\\n  --header " + quote(field))
 	}
-	if len(s.req.body) > 0 {
-		if text, ok := asText(s.req.body, false); ok && !steers(text) {
+	if len(s.req.body) > 0 || cut {
+		if !slices.ContainsFunc(headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") }) {
+			b.WriteString(" \\\n  --header 'Content-Type:'") // else curl says that it is a form's
+		}
+		if text, ok := asText(s.req.body, false); ok && !cut && !steers(text) {
 			b.WriteString(" \\\n  --data-raw " + quote(text))
 		} else {
 			b.WriteString(" \\\n  --data-binary @body.bin")

@@ -418,6 +418,10 @@ const chinese: readonly Sentence[] = [
   ['client_id must have at most 128 characters', '客户端 ID最多 128 个字符'],
   ['auth_token is required', '请填写认证令牌'],
   ['the tunnel that this request came through is not there any more', '此请求经过的隧道已不存在'],
+  [
+    'a request of an archive is sent to the one tunnel that carries HTTP, and there are {0}',
+    '归档文件中的请求会发往唯一承载 HTTP 的隧道，而现有 {0} 条这样的隧道',
+  ],
   ['the tunnel carries no HTTP any more', '此隧道不再承载 HTTP'],
   ['the inspector did not keep the repeated request', '重放的请求未被保留'],
   [

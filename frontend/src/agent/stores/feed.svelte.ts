@@ -202,7 +202,7 @@ class Feed {
           logEvents.push(data as LogEntry);
           break;
         case 'missed':
-          this.#fill(requests, logs, tunnels);
+          this.#fill(status, requests, logs, tunnels);
           void status.loadAuth();
       }
     }

@@ -4,6 +4,7 @@ import { summary, tunnel } from '../../../e2e/fixtures';
 import { feed } from './feed.svelte';
 import { logs } from './logs.svelte';
 import { requests } from './requests.svelte';
+import { status } from './status.svelte';
 import { tunnels } from './tunnels.svelte';
 
 /** How each path is answered; what is not here never is. */
@@ -117,6 +118,19 @@ describe('feed', () => {
     await vi.advanceTimersByTimeAsync(10);
     expect([tunnels.items.length, times('status'), times('auth/status')]).toEqual([1, 2, 2]);
     expect([times('events'), times('requests')], 'the stream goes on').toEqual([1, 1]);
+  });
+
+  it('reads everything again where events were missed, the state too', async () => {
+    void feed.run(page.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    streams[0]?.enqueue(event(7, 'status', { state: 'reconnecting', bytes: { in: 0, out: 0 } }));
+    await vi.advanceTimersByTimeAsync(200);
+    expect(status.current?.state).toBe('reconnecting');
+    // A page that was too slow is told so in the stream that it has.
+    streams[0]?.enqueue(event(3000, 'missed', { missed: 900 }));
+    await vi.advanceTimersByTimeAsync(200);
+    expect([status.current?.state, times('events')]).toEqual(['connected', 1]);
+    expect([times('tunnels'), times('requests'), times('logs')]).toEqual([2, 2, 2]);
   });
 
   it('gives its connection back while nobody looks', async () => {

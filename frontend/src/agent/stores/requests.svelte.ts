@@ -68,6 +68,9 @@ export class RequestStore {
   async load(): Promise<void> {
     const generation = ++this.#generation;
     this.#arrived.clear();
+    // What was held back is in what comes now, unless the daemon has it no more, or is
+    // another, whose ids are those of other requests.
+    this.#hold(new Map());
     try {
       await this.#loadPages(generation);
       if (generation === this.#generation) this.problem = undefined;
@@ -131,12 +134,16 @@ export class RequestStore {
     this.items = [...this.#byId.values()];
   }
 
+  #hold(held: Map<string, RequestSummary>): void {
+    this.#held = held;
+    this.waiting = held.size;
+  }
+
   setPaused(paused: boolean): void {
     this.paused = paused;
     if (paused) return;
     const held = this.#held;
-    this.#held = new Map();
-    this.waiting = 0;
+    this.#hold(new Map());
     this.apply([...held.values()]);
   }
 
@@ -163,8 +170,7 @@ export class RequestStore {
     this.#generation++;
     this.#byId.clear();
     this.#arrived.clear();
-    this.#held = new Map();
-    this.waiting = 0;
+    this.#hold(new Map());
     this.#publish();
   }
 

@@ -176,6 +176,19 @@ describe('TunnelStore', () => {
     expect(store.items).toHaveLength(2);
   });
 
+  it('takes what another tab has deleted meanwhile for deleted', async () => {
+    const store = await loaded();
+    answers[`DELETE tunnels/${a.id}`] = new Problem(404, { code: 'not_found', message: 'none' });
+    vi.useFakeTimers();
+    const heard: unknown[] = [];
+    store.deleteSoon(a.id, (error) => heard.push(error), 100);
+    await vi.advanceTimersByTimeAsync(100);
+    await vi.waitFor(() => expect(asked).toContain(`DELETE tunnels/${a.id}`));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(heard).toEqual([]);
+    expect(store.items).toEqual([b]);
+  });
+
   it('deletes what waits when the page goes', async () => {
     const store = await loaded();
     vi.useFakeTimers();
@@ -230,6 +243,20 @@ describe('RequestStore', () => {
     expect([store.items.length, store.waiting]).toEqual([0, 2]);
     store.setPaused(false);
     expect([store.items.length, store.waiting]).toEqual([2, 0]);
+  });
+
+  it('has nothing held back of a daemon that is no more', async () => {
+    const store = new RequestStore();
+    store.setPaused(true);
+    store.apply([summary(1, { path: '/before' }), summary(2, { path: '/before' })]);
+    // The next daemon counts from one again.
+    answers['GET requests?limit=1000'] = { items: [summary(1, { path: '/now' })] };
+    const loading = store.load();
+    store.apply([summary(1, { path: '/now', state: 'done' })]);
+    await loading;
+    expect(store.waiting).toBe(1);
+    store.setPaused(false);
+    expect(store.items.map((r) => `${r.id} ${r.path} ${r.state}`)).toEqual(['r_1 /now done']);
   });
 
   it('keeps its bound while paused, too', () => {

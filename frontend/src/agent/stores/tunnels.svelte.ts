@@ -1,4 +1,4 @@
-import { ask, call, control, inTurn, type Options } from '../api/client';
+import { ask, call, control, inTurn, Problem, type Options } from '../api/client';
 import type {
   Endpoint,
   EndpointEvent,
@@ -177,7 +177,10 @@ export class TunnelStore {
 
   async #delete(id: string): Promise<void> {
     try {
-      await control('DELETE', path(id));
+      await control('DELETE', path(id)).catch((error: unknown) => {
+        // Somebody else was quicker.
+        if (!(error instanceof Problem && error.code === 'not_found')) throw error;
+      });
       this.#forget(id);
     } finally {
       this.#doomed.delete(id);
