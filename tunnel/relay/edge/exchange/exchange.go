@@ -51,8 +51,11 @@ func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to
 		x.backend = b
 		answer, err := x.ask()
 		if err == nil {
-			if answer.StatusCode == http.StatusSwitchingProtocols {
+			switch {
+			case answer.StatusCode == http.StatusSwitchingProtocols:
 				return x.switchOver(answer)
+			case to.stream && answer.StatusCode < 300:
+				return x.notSwitched()
 			}
 			x.answer(answer)
 			return nil
