@@ -261,14 +261,18 @@ func TestTrailersOfARequestReachTheOrigin(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s", body, r.Trailer.Get("X-Sum"))
 	}))
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http, io.MultiReader(strings.NewReader("body")))
-	req.Trailer = http.Header{"X-Sum": {"4"}}
-	resp, err := s.visitor.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if got, err := io.ReadAll(resp.Body); string(got) != "body 4" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		for _, method := range []string{http.MethodPost, http.MethodGet} {
+			req, _ := http.NewRequestWithContext(t.Context(), method, s.https, io.MultiReader(strings.NewReader("body")))
+			req.Trailer = http.Header{"X-Sum": {"4"}}
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(resp.Body); string(got) != "body 4" || err != nil {
+				t.Errorf("%s by %s: got %q, %v", method, version, got, err)
+			}
+			resp.Body.Close()
+		}
 	}
 }
