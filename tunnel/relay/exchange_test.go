@@ -276,3 +276,27 @@ func TestTrailersOfARequestReachTheOrigin(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadTellsNoLengthThatNobodyKnows asks for the head of what the origin would send
+// in chunks, or in frames: a length of 0 would say that there is nothing.
+func TestHeadTellsNoLengthThatNobodyKnows(t *testing.T) {
+	origin := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		io.WriteString(w, "some text")
+	})
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTPS, Domain: "http"}, startOrigin(t, origin))
+	s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTPS, Domain: "h2c", HTTP2: true}, startH2C(t, origin))
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		for _, name := range []string{"http", "h2c"} {
+			resp, err := visitor.Head("https://" + name + ".relay.test/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := resp.Header.Values("Content-Length"); resp.StatusCode != 200 || len(got) != 0 {
+				t.Errorf("%s by %s: status %d, length %q; want none", name, version, resp.StatusCode, got)
+			}
+		}
+	}
+}

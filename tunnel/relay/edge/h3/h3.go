@@ -197,6 +197,9 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q.cfg.Handler.ServeHTTP(w, r)
+	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
+		_ = http.NewResponseController(w).Flush() // who has gone needs no head
+	}
 }
 
 // withTrailer returns a request whose trailer has what was announced once its body is
