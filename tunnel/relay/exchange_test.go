@@ -300,3 +300,24 @@ func TestHeadTellsNoLengthThatNobodyKnows(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersWithoutContentTellNoLength has an origin say how long the content is of
+// answers that have none: a client that believes it waits for the rest.
+func TestAnswersWithoutContentTellNoLength(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("odd", wire.Claim{Type: wire.TypeHTTPS, Domain: "odd"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err == nil {
+			io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nContent-Length: 7\r\n\r\n"+
+				"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
+		}
+	}))
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		resp, hints, _ := answered(t, visitor, "https://odd.relay.test/")
+		if resp.StatusCode != http.StatusNoContent || resp.Header["Content-Length"] != nil {
+			t.Errorf("%s: status %d, header %v", version, resp.StatusCode, resp.Header)
+		}
+		if len(hints) != 1 || hints[0]["Content-Length"] != nil || hints[0].Get("Link") == "" {
+			t.Errorf("%s: interim answers %v", version, hints)
+		}
+	}
+}
