@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 
 	"adit/tunnel/relay/edge/message"
@@ -202,10 +201,5 @@ func (x *exchange) interim(answer *http.Response) {
 	if c := x.backend.Answers; c != nil {
 		c.Interim(answer.Header)
 	}
-	h := x.w.Header()
-	maps.Insert(h, message.EndToEnd(answer.Header, answer.Header["Connection"]))
-	x.w.WriteHeader(answer.StatusCode)
-	for name := range answer.Header {
-		delete(h, name)
-	}
+	x.w.interim(answer.StatusCode, answer.Header)
 }

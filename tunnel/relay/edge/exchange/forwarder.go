@@ -138,6 +138,7 @@ func (f *Forwarder) fail(w *Writer, r *http.Request, err error) {
 func (f *Forwarder) proxied(ctx context.Context, w *Writer, r *http.Request, to *Route) {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, routeKey{}, to))
 	defer cancel()
+	to.ctx, to.w = ctx, w
 	to.giveUp = func() {
 		cancel()
 		w.GiveUp()
