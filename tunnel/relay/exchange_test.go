@@ -261,14 +261,63 @@ func TestTrailersOfARequestReachTheOrigin(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s", body, r.Trailer.Get("X-Sum"))
 	}))
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http, io.MultiReader(strings.NewReader("body")))
-	req.Trailer = http.Header{"X-Sum": {"4"}}
-	resp, err := s.visitor.Do(req)
-	if err != nil {
-		t.Fatal(err)
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		for _, method := range []string{http.MethodPost, http.MethodGet} {
+			req, _ := http.NewRequestWithContext(t.Context(), method, s.https, io.MultiReader(strings.NewReader("body")))
+			req.Trailer = http.Header{"X-Sum": {"4"}}
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(resp.Body); string(got) != "body 4" || err != nil {
+				t.Errorf("%s by %s: got %q, %v", method, version, got, err)
+			}
+			resp.Body.Close()
+		}
 	}
-	defer resp.Body.Close()
-	if got, err := io.ReadAll(resp.Body); string(got) != "body 4" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+}
+
+// TestHeadTellsNoLengthThatNobodyKnows asks for the head of what the origin would send
+// in chunks, or in frames: a length of 0 would say that there is nothing.
+func TestHeadTellsNoLengthThatNobodyKnows(t *testing.T) {
+	origin := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		io.WriteString(w, "some text")
+	})
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("http", wire.Claim{Type: wire.TypeHTTPS, Domain: "http"}, startOrigin(t, origin))
+	s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTPS, Domain: "h2c", HTTP2: true}, startH2C(t, origin))
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		for _, name := range []string{"http", "h2c"} {
+			resp, err := visitor.Head("https://" + name + ".relay.test/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := resp.Header.Values("Content-Length"); resp.StatusCode != 200 || len(got) != 0 {
+				t.Errorf("%s by %s: status %d, length %q; want none", name, version, resp.StatusCode, got)
+			}
+		}
+	}
+}
+
+// TestAnswersWithoutContentTellNoLength has an origin say how long the content is of
+// answers that have none: a client that believes it waits for the rest.
+func TestAnswersWithoutContentTellNoLength(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("odd", wire.Claim{Type: wire.TypeHTTPS, Domain: "odd"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err == nil {
+			io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nContent-Length: 7\r\n\r\n"+
+				"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
+		}
+	}))
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		resp, hints, _ := answered(t, visitor, "https://odd.relay.test/")
+		if resp.StatusCode != http.StatusNoContent || resp.Header["Content-Length"] != nil {
+			t.Errorf("%s: status %d, header %v", version, resp.StatusCode, resp.Header)
+		}
+		if len(hints) != 1 || hints[0]["Content-Length"] != nil || hints[0].Get("Link") == "" {
+			t.Errorf("%s: interim answers %v", version, hints)
+		}
 	}
 }

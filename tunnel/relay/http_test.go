@@ -212,6 +212,28 @@ func TestGRPCReachesTheOriginByHTTP2(t *testing.T) {
 	}
 }
 
+// TestGRPCWebReachesTheOriginByHTTP1 asks a service that knows no HTTP/2, as browsers
+// do: by the version of HTTP that the edge has.
+func TestGRPCWebReachesTheOriginByHTTP1(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		io.WriteString(w, r.Proto)
+	}))
+	for version, visitor := range map[string]*http.Client{"HTTP/2": s.visitor, "HTTP/3": s.visitor3(t)} {
+		for _, kind := range []string{"application/grpc-web", "application/grpc-web+proto", "application/grpc-web-text"} {
+			resp, err := visitor.Post(s.https+"/pkg.Service/Method", kind, strings.NewReader("\x00\x00\x00\x00\x02hi"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if string(body) != "HTTP/1.1" || resp.Header.Get("Grpc-Status") != "" {
+				t.Errorf("%s by %s: got %q, header %v; want an answer by HTTP/1.1", kind, version, body, resp.Header)
+			}
+		}
+	}
+}
+
 func TestContinueIsAskedOfTheOrigin(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/no" {

@@ -114,4 +114,8 @@ func TestPagesInsteadOfTheSite(t *testing.T) {
 	if want := fmt.Sprintf("https://only.relay.test:%d/a?b=c", portOf(s.edge.HTTPSAddr())); resp.StatusCode != 308 || resp.Header.Get("Location") != want {
 		t.Errorf("status %d to %s, want 308 to %s", resp.StatusCode, resp.Header.Get("Location"), want)
 	}
+	// Browsers would keep it for ever, and the name may be a tunnel's of type http tomorrow.
+	if got := resp.Header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control is %q, want no-store", got)
+	}
 }

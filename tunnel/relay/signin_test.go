@@ -337,6 +337,35 @@ func TestSignInBesidePasswords(t *testing.T) {
 	}
 }
 
+// TestWhoMaySignInIsAsked asks without a word of who it is: a program, which gives its
+// password when it is asked for it, and a page's script, for which a browser would ask its
+// user by a dialog.
+func TestWhoMaySignInIsAsked(t *testing.T) {
+	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
+	const signIn, users = `"sign_in":{"provider":"company","anyone":true}`, `"basic_auth":[{"name":"robot","password":"secret"}]`
+	for _, c := range []struct{ policy, header, want string }{
+		{`{` + signIn + `,` + users + `}`, "", "Basic "},
+		{`{` + signIn + `,` + users + `}`, "Sec-Fetch-Mode", "Sign-In"},
+		{`{` + signIn + `,` + users + `}`, "Referer", "Sign-In"},
+		{`{` + signIn + `,` + users + `}`, "Origin", "Sign-In"},
+		{`{` + signIn + `}`, "", "Sign-In"},
+	} {
+		s.setPolicy(t, "shop", c.policy)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https, nil)
+		if c.header != "" {
+			req.Header.Set(c.header, "cors")
+		}
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Values("WWW-Authenticate"); resp.StatusCode != 401 || len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
+			t.Errorf("%s with %q: status %d, asked for %q; want 401 and %q", c.policy, c.header, resp.StatusCode, got, c.want)
+		}
+	}
+}
+
 // TestSignInBehindALoadBalancer has visitors whose https ends in front of the relay.
 func TestSignInBehindALoadBalancer(t *testing.T) {
 	cfg := signInConfig(t)

@@ -169,6 +169,37 @@ func TestWebSocketThatIsRefused(t *testing.T) {
 	}
 }
 
+// TestWebSocketThatIsAnsweredWithAPageIsNotOpen asks an origin that has a page for every
+// path. By extended CONNECT its status would say that the WebSocket is open.
+func TestWebSocketThatIsAnsweredWithAPageIsNotOpen(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/nothing" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		io.WriteString(w, "<html>the page of every path</html>")
+	}))
+	for name, client := range s.webSocketClients(t) {
+		if name == "HTTP/1.1" {
+			continue // the visitor sees that the protocol is not changed
+		}
+		for _, path := range []string{"/", "/nothing"} {
+			_, resp, err := websocket.Dial(t.Context(), s.https+path, &websocket.DialOptions{HTTPClient: client})
+			if err == nil || resp == nil || resp.StatusCode != http.StatusBadGateway {
+				t.Errorf("%s %s: %v, %v; want status 502", name, path, resp, err)
+			}
+		}
+		resp, err := s.visitor.Get(s.https)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, _ := io.ReadAll(resp.Body); !strings.Contains(string(body), "every path") {
+			t.Errorf("behind it the page is %q", body)
+		}
+		resp.Body.Close()
+	}
+}
+
 func TestOtherProtocolsByCONNECTAreRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	h2 := s.webSocketClients(t)["HTTP/2"].Transport.(extended).base

@@ -12,14 +12,15 @@ import (
 
 // door is what a request meets whose visitor may have to sign in.
 type door struct {
-	handler *handler
-	r       *http.Request
-	to      *exchange.Route
-	site    signin.Site // without SignIn: nobody signs in here
+	handler  *handler
+	r        *http.Request
+	to       *exchange.Route
+	site     signin.Site // without SignIn: nobody signs in here
+	password bool        // one lets in, too
 }
 
 func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *exchange.Route) door {
-	d := door{handler: h, r: r, to: to}
+	d := door{handler: h, r: r, to: to, password: p != nil && p.AsksPassword()}
 	if p == nil || p.SignIn() == nil || p.Shadow() || h.edge.cfg.SignIn == nil {
 		return d
 	}
@@ -43,13 +44,17 @@ func (e *Edge) signedOut(g policy.Guest) bool {
 }
 
 // refuse answers one who is not let in. A browser that opens a page is sent to
-// sign in instead, or told as whom it has.
+// sign in instead, or told as whom it has. A program is asked for a password that would
+// let it in: many give theirs only then.
 func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {
 	switch opens := d.site.SignIn != nil && signin.Navigates(d.r); {
 	case opens && decision.Rule == policy.RuleSignIn:
 		d.handler.edge.cfg.SignIn.Begin(w, d.r, d.site, d.to.Target, d.handler.edge.pages.AnswerText)
 	case opens && decision.Rule == policy.RuleSignInWho:
 		signin.RefuseWho(w, d.r, who)
+	case decision.Rule == policy.RuleSignIn && d.password && !signin.FromPage(d.r):
+		w.Header().Set("WWW-Authenticate", basicChallenge)
+		fallthrough
 	default:
 		d.handler.refusePolicy(w, d.r, decision)
 	}

@@ -112,15 +112,22 @@ func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming 
 	}
 }
 
+// basicChallenge asks for a password.
+const basicChallenge = `Basic realm="site", charset="UTF-8"`
+
 func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {
 	status := policy.Status(d.Rule)
 	switch d.Rule {
 	case policy.RuleBasicAuth:
-		w.Header().Set("WWW-Authenticate", `Basic realm="site", charset="UTF-8"`)
+		w.Header().Set("WWW-Authenticate", basicChallenge)
+	case policy.RuleSignIn:
+		if w.Header().Get("WWW-Authenticate") == "" {
+			w.Header().Set("WWW-Authenticate", "Sign-In") // RFC 9110, section 15.5.2 wants one, and no browser has a dialog for this
+		}
 	case policy.RuleCertificate, policy.RuleCertificateIssuer, policy.RuleCertificateTime, policy.RuleCertificateWho, policy.RuleCertificateUnasked:
 		h.retire(w, r)
 	case policy.RuleWebhook:
-		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // RFC 9110, section 15.5.2 wants one
+		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // for the same reason
 	case policy.RuleWebhookBusy:
 		w.Header().Set("Retry-After", "5")
 	case policy.RuleRate, policy.RulePerAddress, policy.RuleConnections:

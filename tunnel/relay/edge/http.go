@@ -160,6 +160,7 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 		if e.cfg.HTTPSPort != 0 && e.cfg.HTTPSPort != 443 {
 			host = net.JoinHostPort(name, strconv.Itoa(e.cfg.HTTPSPort))
 		}
+		w.Header().Set("Cache-Control", "no-store") // else browsers keep it for ever, whatever becomes of the name
 		http.Redirect(w, r, "https://"+host+target, http.StatusPermanentRedirect)
 		return
 	}

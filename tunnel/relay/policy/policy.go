@@ -90,6 +90,9 @@ var country = regexp.MustCompile(`^[A-Z]{2}(-[A-Z0-9]{1,3})?$`)
 // Parse reads a document, checks it and hashes its passwords.
 func Parse(data []byte) (Document, error) {
 	var d Document
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) { // null would be one that lets everybody in
+		return d, &FieldError{"policy", "is not a JSON object"}
+	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&d); err != nil {

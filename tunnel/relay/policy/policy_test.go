@@ -67,7 +67,9 @@ func TestAddressRules(t *testing.T) {
 func TestDocumentsThatAreRefused(t *testing.T) {
 	for doc, field := range map[string]string{
 		``:                                "policy",
-		`[]`:                              "",
+		`[]`:                              "policy",
+		`null`:                            "policy",
+		`"{}"`:                            "policy",
 		`{} {}`:                           "policy",
 		`{"alow":[]}`:                     "alow",
 		`{"rate":"5"}`:                    "rate",

@@ -182,6 +182,12 @@ func Navigates(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
+// FromPage reports whether a request is a page's, such as its script's or one for an
+// image: a browser that is asked for a password then asks its user.
+func FromPage(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Mode") != "" || r.Header.Get("Referer") != "" || r.Header.Get("Origin") != ""
+}
+
 // Begin sends a visitor to the provider. target is what it asked for at the site.
 func (v *Visitors) Begin(w http.ResponseWriter, r *http.Request, site Site, target string, refuse Refuse) {
 	v.begin(w, r, site, target, false, refuse)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 
 	"adit/tunnel/relay/edge/message"
@@ -51,8 +50,11 @@ func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to
 		x.backend = b
 		answer, err := x.ask()
 		if err == nil {
-			if answer.StatusCode == http.StatusSwitchingProtocols {
+			switch {
+			case answer.StatusCode == http.StatusSwitchingProtocols:
 				return x.switchOver(answer)
+			case to.stream && answer.StatusCode < 300:
+				return x.notSwitched()
 			}
 			x.answer(answer)
 			return nil
@@ -199,10 +201,5 @@ func (x *exchange) interim(answer *http.Response) {
 	if c := x.backend.Answers; c != nil {
 		c.Interim(answer.Header)
 	}
-	h := x.w.Header()
-	maps.Insert(h, message.EndToEnd(answer.Header, answer.Header["Connection"]))
-	x.w.WriteHeader(answer.StatusCode)
-	for name := range answer.Header {
-		delete(h, name)
-	}
+	x.w.interim(answer.StatusCode, answer.Header)
 }

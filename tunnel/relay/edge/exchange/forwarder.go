@@ -59,7 +59,7 @@ func New(cfg Config) *Forwarder {
 // Forward forwards r, which w answers, until ctx ends.
 func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to *Route) {
 	w.ctx = ctx
-	to.grpc = r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	to.grpc = r.ProtoMajor >= 2 && isGRPC(r.Header.Get("Content-Type"))
 	if socket, _ := w.ResponseWriter.(*websocket.Writer); socket != nil {
 		to.stream, to.waits = true, new(backlog.Held)
 		conn, window := f.cfg.Window(r)
@@ -84,6 +84,14 @@ func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to 
 	f.serve(ctx, w, r, to)
 	w.answered = time.Now()
 	w.settle()
+}
+
+// isGRPC reports whether a type of content is gRPC's, by itself or with the messages'
+// own behind a plus. That of gRPC-Web only begins alike: browsers send it by any version
+// of HTTP, and its services know HTTP/1.1.
+func isGRPC(contentType string) bool {
+	rest, ok := strings.CutPrefix(contentType, "application/grpc")
+	return ok && (rest == "" || strings.IndexByte("+; ", rest[0]) >= 0)
 }
 
 // serve forwards. The abort of a response that breaks half-way through is for who
@@ -130,6 +138,7 @@ func (f *Forwarder) fail(w *Writer, r *http.Request, err error) {
 func (f *Forwarder) proxied(ctx context.Context, w *Writer, r *http.Request, to *Route) {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, routeKey{}, to))
 	defer cancel()
+	to.ctx, to.w = ctx, w
 	to.giveUp = func() {
 		cancel()
 		w.GiveUp()

@@ -33,6 +33,8 @@ type Route struct {
 	h1, h2  []*routing.Backend // by how they are spoken to, in the order in which to try them
 	h2first bool
 	only    bool             // there is one backend
+	ctx     context.Context  // of what is forwarded by HTTP/2
+	w       *Writer          // answers it
 	giveUp  func()           // ends the visit
 	failed  func(error)      // answers a visitor whose request could not be forwarded by HTTP/2
 	used    *routing.Backend // who answered, or was tried last
@@ -88,9 +90,11 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	order := to.h2
 	for i, b := range order {
 		to.take(b)
-		out, end := to.attempt(r)
-		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Answers != nil || b.Prefix() != "" {
-			out = out.Clone(b.Answers.Follow(r.Context()))
+		hints := &interims{w: to.w, changes: b.Answers}
+		// Not r's own context: httputil would pass on interim answers from it.
+		out, end := to.attempt(r.WithContext(hints.follow(to.ctx)))
+		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Prefix() != "" {
+			out = out.Clone(out.Context())
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
 			}
@@ -108,12 +112,15 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			to.body.onward = out.Trailer // the copy's, which this backend is sent; nobody reads the body now
 		}
 		resp, err := b.Origin().RoundTrip(out)
+		if err == nil {
+			resp.Body = f.cfg.Backlog.Answer(resp.Body, b.Agent, to.giveUp)
+		}
+		hints.end()
 		if err == nil && resp.StatusCode < 100 {
 			resp.Body.Close()
 			return nil, errStatus
 		}
 		if err == nil {
-			resp.Body = f.cfg.Backlog.Answer(resp.Body, b.Agent, to.giveUp)
 			if b.Answers != nil {
 				b.Answers.Proxied(resp)
 			}

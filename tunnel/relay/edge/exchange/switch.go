@@ -14,7 +14,20 @@ import (
 	"adit/tunnel/relay/edge/websocket"
 )
 
-var errSwitch = errors.New("the origin changes to a protocol that nobody asked for")
+var (
+	errSwitch      = errors.New("the origin changes to a protocol that nobody asked for")
+	errNotSwitched = errors.New("the origin answers and does not change to the protocol that was asked for")
+)
+
+// notSwitched gives up an answer that is a success and changes nothing. To who asked by
+// extended CONNECT that status would say that the protocol is spoken from here on (RFC
+// 8441, section 5). The error is for Config.Explain.
+func (x *exchange) notSwitched() error {
+	x.stop()
+	x.stream.Conn.Reset()
+	x.stream.Close()
+	return errNotSwitched
+}
 
 // switchOver passes a change of protocol on (WebSocket), and then bytes both
 // ways until both have ended. The error is for Config.Explain.

@@ -117,7 +117,8 @@ func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			to := &Route{Endpoint: ep, h2: []*routing.Backend{b}, only: true, giveUp: func() { ended[i] = true; cancel() }}
-			r, _ := http.NewRequestWithContext(context.WithValue(ctx, routeKey{}, to), http.MethodGet, "http://shop.test/", nil)
+			to.ctx = context.WithValue(ctx, routeKey{}, to)
+			r, _ := http.NewRequestWithContext(to.ctx, http.MethodGet, "http://shop.test/", nil)
 			resp, err := roundTripper{f}.RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)

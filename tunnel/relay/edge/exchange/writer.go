@@ -77,6 +77,9 @@ func (w *Writer) WriteHeader(status int) {
 	if !final && w.http10 {
 		return
 	}
+	if status < 200 || status == http.StatusNoContent {
+		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6
+	}
 	if asked := w.body != nil && w.body.asked; !final && (asked || status == http.StatusContinue) {
 		if asked {
 			w.body.word.interim(status, w.ResponseWriter.WriteHeader)

@@ -186,7 +186,7 @@ func closeConn(conn *quic.Conn) {
 
 // ServeHTTP serves a request whose header is whole.
 func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r, err := bodyOrNone(r)
+	r, err := bodyOrNone(withTrailer(r))
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if c := FromContext(r.Context()); c != nil {
 		c.begin()
@@ -197,6 +197,37 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q.cfg.Handler.ServeHTTP(w, r)
+	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
+		_ = http.NewResponseController(w).Flush() // who has gone needs no head
+	}
+}
+
+// withTrailer returns a request whose trailer has what was announced once its body is
+// read, as net/http has it. quic-go gives its own request another trailer then, of which
+// the copies that are made of it do not know.
+func withTrailer(r *http.Request) *http.Request {
+	if len(r.Trailer) == 0 {
+		return r
+	}
+	out := r.WithContext(r.Context())
+	out.Body = &trailed{ReadCloser: r.Body, of: r, announced: r.Trailer}
+	return out
+}
+
+type trailed struct {
+	io.ReadCloser
+	of        *http.Request
+	announced http.Header
+}
+
+func (b *trailed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		for name := range b.announced {
+			b.announced[name] = b.of.Trailer[name]
+		}
+	}
+	return n, err
 }
 
 // bodyOrNone finds out whether a request that says no length has a body. Only the

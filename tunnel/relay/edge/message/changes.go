@@ -2,10 +2,8 @@ package message
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/textproto"
 	"strings"
 
@@ -134,21 +132,6 @@ func (c *Changes) Interim(h http.Header) {
 			h[f.name] = f.value
 		}
 	}
-}
-
-// Follow returns a context in which the interim answers of a request by HTTP/2
-// are changed before the visitor gets them.
-func (c *Changes) Follow(ctx context.Context) context.Context {
-	if c == nil {
-		return ctx
-	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// It is called before the one of net/http/httputil, which passes them on.
-		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
-			c.Interim(http.Header(h))
-			return nil
-		},
-	})
 }
 
 // Proxied changes an answer that came by HTTP/2: its head now, and what comes

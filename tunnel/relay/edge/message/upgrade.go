@@ -15,9 +15,10 @@ func Upgrade(r *http.Request, stream bool) string {
 }
 
 // wanted is what a visitor may ask an origin to change to, as a list; "" if
-// nothing is left of what it asked. HTTP/2 is taken out, as a server may ignore
-// any of the list (RFC 9110, section 7.8): behind a change to it, one visitor's
-// connection would carry requests that the edge neither sees nor checks.
+// nothing is left of what it asked. HTTP/2 is taken out, and HTTP inside of TLS (RFC
+// 2817), as a server may ignore any of the list (RFC 9110, section 7.8): behind a change
+// to it, one visitor's connection would carry requests that the edge neither sees nor
+// checks.
 func wanted(upgrade []string) string {
 	if len(upgrade) == 1 && upgrade[0] == "websocket" {
 		return upgrade[0]
@@ -27,7 +28,7 @@ func wanted(upgrade []string) string {
 		for name := range strings.SplitSeq(value, ",") {
 			name = strings.TrimSpace(name)
 			kind, _, _ := strings.Cut(strings.ToLower(name), "/")
-			if name != "" && kind != "h2c" && kind != "h2" && kind != "http" {
+			if name != "" && kind != "h2c" && kind != "h2" && kind != "http" && kind != "tls" {
 				list = append(list, name)
 			}
 		}

@@ -15,6 +15,9 @@ func TestProtocolsThatAVisitorMayChangeTo(t *testing.T) {
 		{[]string{" h2c ,"}, ""},
 		{[]string{"HTTP/2.0, h2"}, ""},
 		{[]string{"h2c, websocket"}, "websocket"},
+		{[]string{"TLS/1.0"}, ""},
+		{[]string{"TLS/1.2, HTTP/1.1"}, ""},
+		{[]string{"tls, websocket"}, "websocket"},
 		{[]string{"h2c", "tcp/1"}, "tcp/1"},
 		{[]string{"a,b", "c"}, "a, b, c"},
 	} {

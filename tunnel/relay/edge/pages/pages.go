@@ -115,17 +115,22 @@ func respond(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	}
 }
 
-// grpcStatus follows gRPC's mapping of HTTP statuses.
+// grpcStatus follows gRPC's mapping of HTTP statuses. Clients may try again what is 14:
+// so is what another connection is wanted for.
 func grpcStatus(status int) string {
 	switch status {
+	case http.StatusBadRequest:
+		return "13"
 	case http.StatusUnauthorized:
 		return "16"
 	case http.StatusForbidden:
 		return "7"
 	case http.StatusNotFound:
 		return "12"
+	case http.StatusMisdirectedRequest, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return "14"
 	}
-	return "14"
+	return "2"
 }
 
 // wantsJSON reports whether an Accept header names JSON before HTML.

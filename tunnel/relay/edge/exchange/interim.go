@@ -1,0 +1,87 @@
+package exchange
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"sync"
+
+	"adit/tunnel/relay/edge/message"
+)
+
+// interim passes an interim answer (1xx) on.
+func (w *Writer) interim(status int, fields http.Header) {
+	h := w.Header()
+	maps.Insert(h, message.EndToEnd(fields, fields["Connection"]))
+	w.WriteHeader(status)
+	for name := range fields {
+		delete(h, name)
+	}
+}
+
+// interims are the interim answers to one attempt by HTTP/2. They are passed on beside
+// the transport: what reads an origin's connection brings all visitors' answers, and
+// must wait for none of them.
+type interims struct {
+	w       *Writer
+	changes *message.Changes
+
+	passing sync.WaitGroup // has one while the list is passed on
+
+	mu    sync.Mutex
+	count int
+	list  []func() // to pass on, the first of them now
+	over  bool
+}
+
+// follow returns a context of a request whose interim answers these are.
+func (i *interims) follow(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: i.got})
+}
+
+func (i *interims) got(status int, fields textproto.MIMEHeader) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.over {
+		return nil
+	}
+	if i.count++; i.count > maxInterim {
+		return errInterim
+	}
+	h := http.Header(fields)
+	if i.changes != nil {
+		i.changes.Interim(h)
+	}
+	i.list = append(i.list, func() { i.w.interim(status, h) })
+	if len(i.list) == 1 {
+		i.passing.Go(i.pass)
+	}
+	return nil
+}
+
+// pass passes on what is in the list, and what comes meanwhile.
+func (i *interims) pass() {
+	for {
+		i.mu.Lock()
+		next := i.list[0]
+		i.mu.Unlock()
+		next()
+		i.mu.Lock()
+		i.list = i.list[1:]
+		left := len(i.list)
+		i.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+}
+
+// end takes no more, and waits until the visitor has all that came.
+func (i *interims) end() {
+	i.mu.Lock()
+	i.over = true
+	i.mu.Unlock()
+	i.passing.Wait()
+}
