@@ -134,32 +134,39 @@ func startLab(ctx context.Context, s setup) (_ *lab, err error) {
 		l.firstPort = 20000
 	}
 	ports := fmt.Sprintf("%d-%d", l.firstPort, l.firstPort+99)
-	data := filepath.Join(l.dir, "relay")
 	l.relayArgs = []string{
-		"relay", "start", "--config", conf, "--data_dir", data, "--domain", "localhost", "--public_host", l.host,
+		"relay", "start", "--config", conf, "--data_dir", l.relayData(), "--domain", "localhost", "--public_host", l.host,
 		"--tunnel_listen", addrs[3], "--edge_http_listen", l.http, "--edge_https_listen", addrs[4], "--console_listen", l.console,
 		"--tcp_ports", ports, "--udp_ports", ports,
 	}
 	if err := l.startRelay(ctx); err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, l.program, "relay", "client", "add", "bench", "--json", "--data_dir", data).Output()
-	if err != nil {
-		return nil, fmt.Errorf("add a client: %w", err)
-	}
-	var added struct {
-		AuthToken string `json:"auth_token"`
-	}
-	if err := json.Unmarshal(out, &added); err != nil {
+	if l.token, err = l.addClient(ctx, "bench"); err != nil {
 		return nil, err
 	}
-	l.token = added.AuthToken
 	begin := time.Now()
 	if err := l.startAgent(ctx); err != nil {
 		return nil, err
 	}
 	l.startTime = time.Since(begin)
 	return l, nil
+}
+
+// relayData is the relay's data folder.
+func (l *lab) relayData() string { return filepath.Join(l.dir, "relay") }
+
+// addClient returns the token of a new client of the relay's.
+func (l *lab) addClient(ctx context.Context, name string) (string, error) {
+	out, err := exec.CommandContext(ctx, l.program, "relay", "client", "add", name, "--json", "--data_dir", l.relayData()).Output()
+	if err != nil {
+		return "", fmt.Errorf("add a client: %w", err)
+	}
+	var added struct {
+		AuthToken string `json:"auth_token"`
+	}
+	err = json.Unmarshal(out, &added)
+	return added.AuthToken, err
 }
 
 // startAgent starts the agent, with the tunnels that it had.
@@ -319,11 +326,7 @@ func (l *lab) publish(o *origin) (f face, err error) {
 
 // tunnel makes a tunnel and returns its public host and port.
 func (l *lab) tunnel(kind, addr string, inspected bool) (string, error) {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", err
-	}
-	n, err := strconv.Atoi(port)
+	n, err := portOf(addr)
 	if err != nil {
 		return "", err
 	}
@@ -338,6 +341,14 @@ func (l *lab) tunnel(kind, addr string, inspected bool) (string, error) {
 	}
 	_, rest, _ := strings.Cut(strings.TrimSuffix(made.PublicURL, "/"), "://")
 	return rest, nil
+}
+
+func portOf(addr string) (int, error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
 }
 
 func (l *lab) close() {

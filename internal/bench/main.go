@@ -45,6 +45,7 @@ func main() {
 	netlab.Main()
 	idleHere()
 	bareHere()
+	fleetHere()
 	o := options{plan: loopbackPlan}
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flag.DurationVar(&o.each, "each", 3*time.Second, "how long each figure is measured")
@@ -53,6 +54,7 @@ func main() {
 	flag.Var(&o.paths, "path", "a path such as rtt=50ms,loss=1%,rate=100Mbit between relay and agent, or loopback, or usual for four\nof them; may be given again (default loopback)")
 	flag.BoolVar(&o.urgent, "urgent", false, "over a path, have relay, agent, visitors and origin go before the machine's other work")
 	flag.BoolVar(&o.awake, "awake", false, "keep the processors from halting meanwhile, by loops that run where nothing else would")
+	flag.IntVar(&o.agents, "agents", 0, "measure a relay with so many agents instead, over loopback")
 	transports := flag.String("transports", "direct,dtls,tls", "columns to measure: direct, bare-udp, bare-tcp, bare-tls, ssh, dtls, tls")
 	only := flag.String("only", "", "a regular expression: the figures to measure")
 	flag.Parse()
@@ -88,6 +90,7 @@ type options struct {
 	paths      paths
 	urgent     bool // what is measured over a path goes before other work
 	awake      bool // processors do not halt
+	agents     int  // of a fleet, which is measured instead of all else; 0: none
 	plan       plan
 }
 
@@ -171,8 +174,10 @@ func measureLoopback(ctx context.Context, dir string, o options) ([]figure, erro
 	defer origin.close()
 	for _, transport := range o.transports {
 		switch {
-		case transport == "direct" && o.against != "":
+		case transport == "direct" && (o.against != "" || o.agents > 0):
 			continue
+		case o.agents > 0:
+			err = measureFleet(ctx, table, transport, filepath.Join(dir, transport), origin, o)
 		case transport == "direct":
 			err = measure(ctx, table, transport, origin.direct(), nil, o)
 		case others[transport] != nil:

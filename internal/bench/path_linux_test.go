@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 	}
 	netlab.Main()
 	bareHere()
+	fleetHere()
 	os.Exit(m.Run())
 }
 

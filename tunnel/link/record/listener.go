@@ -53,6 +53,7 @@ type Listener struct {
 	changes atomic.Uint64 // counts changes of the tables
 
 	handshakes crowd.Crowd // under way
+	beginning  gate        // before them
 
 	mu      sync.RWMutex
 	byCID   map[[cidSize]byte]*Conn
@@ -72,6 +73,7 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 		cfg: cfg, sock: &socket{conn: udpbatch.New(pc, cfg.batchOptions())},
 		cookies: newCookies(), accepted: make(chan *Conn, acceptBacklog), done: make(chan struct{}),
 		handshakes: crowd.Crowd{PerBlock: cfg.MaxHandshakesPerAddress, Most: cfg.MaxHandshakes, Grace: handshakeGrace},
+		beginning:  newGate(),
 		byCID:      map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{},
 		carried: map[*socket]struct{}{},
 	}, nil
@@ -262,6 +264,10 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 		}
 		return
 	}
+	begun, ok := l.beginning.enter()
+	if !ok {
+		return
+	}
 	hctx, cancel := context.WithTimeout(ctx, l.cfg.HandshakeTimeout)
 	leave, ok := l.handshakes.Enter(netblock.Of(from.AddrPort.Addr()), cancel)
 	c, f := (*Conn)(nil), (*feed)(nil)
@@ -269,13 +275,14 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 		c, f = l.admit(h, from)
 	}
 	if c == nil {
+		begun()
 		leave()
 		cancel()
 		return
 	}
 	g := greeting{
 		first: h.withoutCookie(p), second: append([]byte(nil), p[:h.size]...),
-		cookie: append([]byte(nil), h.cookie...), seq: h.seq,
+		cookie: append([]byte(nil), h.cookie...), seq: h.seq, answered: begun,
 	}
 	l.workers.Go(func() {
 		defer cancel()
@@ -323,12 +330,15 @@ type greeting struct {
 	second []byte // with it, as it came
 	cookie []byte
 	seq    uint64 // the record number that it came under
+
+	answered func() // to be called once it is, or will not be
 }
 
 // serve makes one handshake, and then stays as long as the client may need its
 // last flight repeated. leave gives the handshake's place back.
 func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting, leave func()) {
 	pion, err := l.handshake(ctx, c, f, g)
+	g.answered()
 	leave()
 	if pion != nil {
 		defer func() { f.shut(); _ = pion.Close() }()
@@ -382,6 +392,7 @@ func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, g greeting) 
 		// pion's HelloVerifyRequest was record 0, and the ServerHello follows
 		// it; on the wire it has the number of the ClientHello.
 		shiftNumbers(p, g.seq-1)
+		g.answered()
 		return true
 	}
 	f.push(g.first)
