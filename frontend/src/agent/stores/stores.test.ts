@@ -154,6 +154,25 @@ describe('TunnelStore', () => {
     expect([...store.endpoints.keys()]).toEqual([]);
   });
 
+  it('lets one deletion wait at most', async () => {
+    const store = await loaded();
+    vi.useFakeTimers();
+    const heard: unknown[] = [];
+    store.deleteSoon(a.id, (error) => heard.push(error), 100);
+    store.deleteSoon(b.id, (error) => heard.push(error), 100);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(asked).toContain(`DELETE tunnels/${a.id}`);
+    expect(asked).not.toContain(`DELETE tunnels/${b.id}`);
+    expect(store.items).toEqual([]);
+    await vi.advanceTimersByTimeAsync(50);
+    store.undoDelete(b.id);
+    expect(store.items).toEqual([b]);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(asked.filter((one) => one === `DELETE tunnels/${a.id}`)).toHaveLength(1);
+    expect(asked).not.toContain(`DELETE tunnels/${b.id}`);
+    expect(heard).toEqual([]);
+  });
+
   it('never asks for a deletion that was undone', async () => {
     const store = await loaded();
     vi.useFakeTimers();

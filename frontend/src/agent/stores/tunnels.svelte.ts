@@ -18,6 +18,12 @@ export interface TaggedPolicy {
   tag: string | null;
 }
 
+/** A deletion that waits, or is under way. */
+interface Doomed {
+  timer: ReturnType<typeof setTimeout>;
+  carryOut: () => void;
+}
+
 type Batch = [readonly TunnelEvent[], readonly EndpointEvent[]];
 
 /** How long a deletion waits for a change of mind. */
@@ -34,7 +40,7 @@ async function askPolicy(method: string, id: string, o: Options = {}): Promise<T
 export class TunnelStore {
   #tunnels = new Map<string, Tunnel>();
   #endpoints = new Map<string, Endpoint>();
-  #doomed = new Map<string, ReturnType<typeof setTimeout>>();
+  #doomed = new Map<string, Doomed>();
   /** What events brought since the load that goes on began: the newest one counts. */
   #arrived: Batch[] | undefined;
 
@@ -159,19 +165,26 @@ export class TunnelStore {
 
   /**
    * Takes the tunnel off the page now and deletes it a little later, unless
-   * undo comes first. If the deletion is refused, the tunnel comes back.
+   * undo comes first. If the deletion is refused, the tunnel comes back. What
+   * waited before is carried out now: the daemon makes one change at a time, and
+   * a page that goes can send no more than one.
    */
   deleteSoon(id: string, onerror: (error: unknown) => void, wait = undoFor): void {
     if (this.#doomed.has(id)) return;
-    const timer = setTimeout(() => {
-      this.#delete(id).catch(onerror);
-    }, wait);
-    this.#doomed.set(id, timer);
+    for (const { carryOut } of this.#doomed.values()) carryOut();
+    let begun = false;
+    const carryOut = () => {
+      clearTimeout(timer);
+      if (!begun) this.#delete(id).catch(onerror);
+      begun = true;
+    };
+    const timer = setTimeout(carryOut, wait);
+    this.#doomed.set(id, { timer, carryOut });
     this.#publish();
   }
 
   undoDelete(id: string): void {
-    clearTimeout(this.#doomed.get(id));
+    clearTimeout(this.#doomed.get(id)?.timer);
     if (this.#doomed.delete(id)) this.#publish();
   }
 
@@ -190,7 +203,7 @@ export class TunnelStore {
 
   /** Carries the waiting deletions out; the page is about to go. */
   flush(): void {
-    for (const [id, timer] of this.#doomed) {
+    for (const [id, { timer }] of this.#doomed) {
       clearTimeout(timer);
       // Nobody is left to hear of an error.
       call('DELETE', path(id), { keepalive: true }).catch(() => undefined);

@@ -23,11 +23,12 @@ class Toasts {
     return () => (this.#dialogs = this.#dialogs.filter((d) => d !== dialog));
   }
 
-  /** Shows a toast for a while; one with an action goes when that is over. */
-  show(toast: Omit<Toast, 'id'>, forMs = toast.kind === 'bad' ? 9000 : 4000): void {
+  /** Shows a toast for a while; one with an action goes when that is over. Returns its id. */
+  show(toast: Omit<Toast, 'id'>, forMs = toast.kind === 'bad' ? 9000 : 4000): number {
     const id = this.#next++;
     this.items = [...this.items.slice(-3), { ...toast, id }];
     setTimeout(() => this.drop(id), forMs);
+    return id;
   }
 
   drop(id: number): void {

@@ -22,10 +22,14 @@ export async function toggle(tunnel: Tunnel): Promise<void> {
   await act(() => (isRunning(tunnel) ? tunnels.stop(tunnel.id) : tunnels.start(tunnel.id)));
 }
 
-/** Deletes a tunnel, with a few seconds to think again. */
+/** The toast that offers to undo the last deletion. */
+let offered = -1;
+
+/** Deletes a tunnel, with a few seconds to think again, or until the next is deleted. */
 export function remove(tunnel: Tunnel): void {
+  toasts.drop(offered);
   tunnels.deleteSoon(tunnel.id, (error) => toasts.show({ kind: 'bad', text: explain(error) }));
-  toasts.show(
+  offered = toasts.show(
     {
       kind: 'ok',
       text: t('tunnel.deleted', { name: tunnel.name || tunnel.domain || tunnel.id }),
