@@ -41,6 +41,9 @@ func (s *Server) createTunnel(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPorts(&spec.LocalPort, &spec.RemotePort); err != nil {
 		return err
 	}
+	if err := checkOnce(spec.Policy); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)
 	defer cancel()
 	t, err := s.cfg.Agent.Create(ctx, spec)

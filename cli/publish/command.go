@@ -9,6 +9,7 @@ import (
 	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/definition"
+	"adit/cli/guard"
 	"adit/cli/stdio"
 )
 
@@ -19,6 +20,7 @@ var shortExamples = map[string]string{
   adit https 3000 --domain shop
   adit https https://nas.lan:8443
   adit https 3000 --path /api=8080
+  adit https 3000 --password --allow 203.0.113.0/24
   adit https 3000 --request_header X-Env:demo --response_header Server:`,
 	"tls": `  adit tls 8443 --domain shop`,
 	"tcp": `  adit tcp 22
@@ -30,6 +32,7 @@ var shortExamples = map[string]string{
 // Command is the short form of one type: adit http 3000.
 func Command(std *stdio.Streams, find *daemon.Finder, kind string) *cobra.Command {
 	f := definition.Flags{Kind: kind}
+	var guarding guard.Flags
 	takes := "PORT|HOST:PORT"
 	if kind == "http" || kind == "https" {
 		takes += "|URL"
@@ -50,13 +53,26 @@ ends.`,
 			}
 			in := f.Create()
 			in.Ephemeral = true
-			return publish(cmd.Context(), std, find, published{TunnelCreate: in})
+			guarded, err := guarding.Read(std, in)
+			if err != nil {
+				return err
+			}
+			what := published{TunnelCreate: in, Password: guarded.Password}
+			if guarded.Policy != nil {
+				what.Policy = guarded.Policy
+			}
+			if what.Password != "" {
+				what.User = guard.UserName
+			}
+			return publish(cmd.Context(), std, find, what)
 		},
 	}
 	f.Shared(cmd.Flags())
-	others := []string{"remote_port"} // the daemon refuses them, and says why
+	guarding.Add(cmd.Flags())
+	guarding.AddPassword(cmd.Flags())
+	others := []string{"remote_port"} // they are refused with the reason
 	if kind != "http" && kind != "https" {
-		others = []string{"host_header", "request_header", "response_header", "path", "local_scheme"}
+		others = []string{"host_header", "request_header", "response_header", "path", "local_scheme", "password", "password_file"}
 	}
 	switch kind {
 	case "tls":

@@ -3,7 +3,6 @@ package publish
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +18,7 @@ import (
 
 	"adit/cli/command"
 	"adit/cli/daemon"
+	"adit/cli/guard"
 	"adit/cli/stdio"
 	"adit/internal/folder"
 	"adit/internal/visible"
@@ -45,21 +45,12 @@ Whoever has the address reads all of it, unless a password is asked for.`,
   adit files ~/Pictures/2026 --password`,
 		Args: command.Args(0, 1, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case kind != "" && kind != "http" && kind != "https":
+			if kind != "" && kind != "http" && kind != "https" {
 				return command.Usagef("a folder is published over http or https, and not %q", kind)
-			case makeUp && passwordFile != "":
-				return command.Usagef("--password makes a password up, and --password_file has one: give one of both")
-			case makeUp:
-				opts.Password = strings.ToLower(rand.Text()[:12])
-			case passwordFile != "":
-				var err error
-				if opts.Password, err = std.Secret(passwordFile); err != nil {
-					return err
-				}
-				if opts.Password == "" {
-					return fmt.Errorf("there is no password in %s", passwordFile)
-				}
+			}
+			var err error
+			if opts.Password, err = guard.Password(std, makeUp, passwordFile); err != nil {
+				return err
 			}
 			in.Type, in.Ephemeral = client.TunnelType(cmp.Or(kind, "https")), true
 			if !inspect {

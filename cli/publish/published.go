@@ -9,8 +9,17 @@ type published struct {
 	client.TunnelCreate
 
 	Folder   string // whose files it is; empty: another local service's
+	User     string // that visitors are asked for with the password; empty: any
 	Password string // that visitors are asked for; empty: none
 	AnyName  bool   // nobody asked for the name: where it is taken, another will do
+}
+
+// userName is what a visitor gives as user name with the password.
+func (p published) userName() string {
+	if p.User == "" {
+		return "any user name"
+	}
+	return "user name " + p.User
 }
 
 // command is the short form itself.
@@ -26,5 +35,6 @@ type publishedTunnel struct {
 	client.Tunnel
 
 	Folder   string `json:"folder,omitempty"`
+	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 }

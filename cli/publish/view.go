@@ -41,7 +41,7 @@ type view struct {
 // begin shows what is published.
 func (v *view) begin() error {
 	if v.std.JSON {
-		if err := v.std.Print(publishedTunnel{v.tunnel, v.published.Folder, v.published.Password}, nil); err != nil {
+		if err := v.std.Print(publishedTunnel{v.tunnel, v.published.Folder, v.published.User, v.published.Password}, nil); err != nil {
 			return err
 		}
 	}
@@ -49,8 +49,8 @@ func (v *view) begin() error {
 	for _, p := range v.tunnel.Paths {
 		v.log("  %s", visible.Text(definition.PathText(p)))
 	}
-	if v.published.Password != "" {
-		v.log("Visitors are asked for a password, with any user name: %s", visible.Text(v.published.Password))
+	if p := v.published; p.Password != "" {
+		v.log("Visitors are asked for a password, with %s: %s", p.userName(), visible.Text(p.Password))
 	}
 	if v.ownDaemon() {
 		v.log("No daemon runs on this machine: this command runs one until it ends.")
@@ -195,8 +195,8 @@ func (v *view) draw() {
 	for _, p := range v.tunnel.Paths {
 		row("", definition.PathText(p))
 	}
-	if v.published.Password != "" {
-		row("Password", v.published.Password+" (any user name)")
+	if p := v.published; p.Password != "" {
+		row("Password", p.Password+" ("+p.userName()+")")
 	}
 	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)

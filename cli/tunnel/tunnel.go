@@ -12,6 +12,7 @@ import (
 	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/definition"
+	"adit/cli/guard"
 	"adit/cli/stdio"
 	"adit/cli/table"
 	"adit/internal/visible"
@@ -36,6 +37,7 @@ until it is deleted.`,
 
 func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var f definition.Flags
+	var guarding guard.Flags
 	var ports int
 	cmd := &cobra.Command{
 		Use:   "create [PORT|HOST:PORT|URL]",
@@ -46,6 +48,8 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
   adit tunnel create 192.168.1.20:80 --type http --host_header printer.lan
   adit tunnel create https://nas.lan
   adit tunnel create 3000 --path /api=8080 --path /files=9000,strip
+  adit tunnel create 3000 --domain shop --password
+  adit tunnel create 22 --type tcp --allow 203.0.113.0/24
   adit tunnel create 22 --mode private --domain ssh --visitor laptop`,
 		Args: command.Args(0, 1, "PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,9 +62,15 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			if in.LocalPort < 1 || in.LocalPort > 65535 {
 				return command.Usagef("say which local port to publish, 1 to 65535, as in `adit tunnel create 3000`")
 			}
+			guarded, err := guarding.Read(std, in)
+			if err != nil {
+				return err
+			}
+			if guarded.Policy != nil {
+				in.Policy = guarded.Policy
+			}
 			var wanted []client.TunnelCreate
 			if cmd.Flags().Changed("ports") {
-				var err error
 				if wanted, err = forPorts(in, ports); err != nil {
 					return err
 				}
@@ -80,12 +90,34 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			if err != nil {
 				return daemon.WithoutToken(cmd.Context(), c, err)
 			}
-			return std.PrintPage(t, func(w io.Writer) { definition.Write(w, t) })
+			return printMade(std, t, guarded.Password)
 		},
 	}
 	f.All(cmd.Flags())
+	guarding.Add(cmd.Flags())
+	guarding.AddPassword(cmd.Flags())
 	cmd.Flags().IntVar(&ports, "ports", 1, "for tcp and udp: so many ports from the local one on, and from --remote_port on, each with a tunnel of its own")
 	return cmd
+}
+
+// printMade shows a tunnel that was made, and the password that its visitors are asked
+// for, which nothing shows again; empty for none.
+func printMade(std *stdio.Streams, t client.Tunnel, password string) error {
+	made := struct {
+		client.Tunnel
+
+		User     string `json:"user,omitempty"`
+		Password string `json:"password,omitempty"`
+	}{Tunnel: t, Password: password}
+	if password != "" {
+		made.User = guard.UserName
+	}
+	return std.PrintPage(made, func(w io.Writer) {
+		definition.Write(w, t)
+		if password != "" {
+			fmt.Fprintf(w, "Password\t%s (user name %s)\n", visible.Text(password), guard.UserName)
+		}
+	})
 }
 
 func updateCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {

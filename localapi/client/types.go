@@ -246,6 +246,10 @@ type TunnelCreate struct {
 	Inspect *bool `json:"inspect,omitempty"`
 	// Gone when the daemon ends.
 	Ephemeral bool `json:"ephemeral,omitempty"`
+	// Who is let in from the first visitor on, where the relay's operator lets this client say so; otherwise the tunnel is
+	// refused. 32 KiB at most. The daemon keeps it, passwords hashed, and brings it again where the relay has none any
+	// more. Later changes are `setTunnelPolicy`'s.
+	Policy any `json:"policy,omitempty"`
 	// Of an `ephemeral` one: gone as well once nobody has held it for 15 s, see `holdTunnel`.
 	Held bool `json:"held,omitempty"`
 }

@@ -44,9 +44,31 @@ func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessa
 		return TunnelPolicy{}, busy()
 	}
 	defer a.turn.Unlock()
-	return a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
+	p, err := a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
 		return c.SetPolicy(ctx, id, document, expected)
 	})
+	if err == nil && string(p.Policy) == "{}" {
+		a.dropPolicy(id)
+	}
+	return p, err
+}
+
+// dropPolicy forgets the policy that a tunnel was made with: everybody is let in by
+// now, and is to be after the next claim.
+func (a *Agent) dropPolicy(id string) {
+	a.mu.Lock()
+	t := a.tunnels[id]
+	had := t != nil && len(t.spec.Policy) > 0
+	if had {
+		t.spec.Policy = nil
+	}
+	a.mu.Unlock()
+	if !had {
+		return
+	}
+	if err := a.saveTunnels(); err != nil {
+		a.log.Error("tunnels not saved; it is tried again", "error", err)
+	}
 }
 
 func (a *Agent) askPolicy(ctx context.Context, id string, ask func(context.Context, *control.Client) (wire.Policy, string, error)) (TunnelPolicy, error) {

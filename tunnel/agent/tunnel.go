@@ -68,6 +68,7 @@ func (t *tunnel) setSpec(want definition.Tunnel) (undo func()) {
 // again, so that the public address lasts; with fresh it is not.
 func (t *tunnel) claim(fresh bool) wire.Claim {
 	c := t.spec.Claim()
+	c.PolicyReplaces = len(c.Policy) > 0 && (fresh || t.grant.PublicURL == "" || t.grant.GivenUp)
 	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {
 			c.Domain = t.grant.Domain

@@ -59,7 +59,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	}
 	for _, old := range held {
 		if old.Target != t.face.Target {
-			if err := r.store.Claims.Release(ctx, old.Target, s.client.ID, s.hello.Instance, key); err != nil {
+			if err := s.giveBack(ctx, old.Target, key); err != nil {
 				r.log.Warn("give back a claim", "target", old.Target, "error", err)
 			}
 		}
@@ -189,7 +189,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 			return t, nil
 		}
 		var refusal *wire.Problem
-		if opened++; !errors.As(err, &refusal) || opened >= givenTries {
+		if opened++; !errors.As(err, &refusal) || refusal.Field == fieldPolicy || opened >= givenTries {
 			return nil, err
 		}
 	}
@@ -222,7 +222,11 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more
 		}
 	}
-	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {
+	err = r.store.Policies.Claimed(ctx, face.Target, s.client.ID)
+	if err == nil {
+		err = s.guard(ctx, face.Target, c)
+	}
+	if err != nil {
 		giveBack()
 		return nil, err
 	}
@@ -285,7 +289,7 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 		return nil
 	}
 	for _, c := range s.relay.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key) {
-		if err := s.relay.store.Claims.Release(ctx, c.Target, s.client.ID, s.hello.Instance, key); err != nil {
+		if err := s.giveBack(ctx, c.Target, key); err != nil {
 			return err
 		}
 	}

@@ -120,20 +120,33 @@ func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e cons
 	if target, err = s.targetOf(r.PathValue("key")); err != nil {
 		return "", err
 	}
+	return target, s.putPolicy(r.Context(), target, document, e)
+}
+
+// putPolicy sets the policy of a target that the client has, if it may, and notes in
+// the audit log that the client did.
+func (s *session) putPolicy(ctx context.Context, target string, document json.RawMessage, e console.Expected) error {
 	switch {
 	case !s.scope().OwnPolicies:
-		return "", wire.Forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
+		return wire.Forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
 	case !s.mayEdit(target):
-		return "", errOperators
+		return errOperators
 	}
-	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
+	ctx = s.acting(ctx)
 	end, err := s.relay.ledger.Begin(ctx, "policy of "+names.Shown(target))
 	if err != nil {
-		return "", err
+		return err
 	}
-	err = s.setPolicy(ctx, target, document, e)
+	if err = s.dropOwnerless(ctx, maxOwnerless); err == nil {
+		err = s.setPolicy(ctx, target, document, e)
+	}
 	end(err)
-	return target, err
+	return err
+}
+
+// acting has the audit log say that the client did what ctx is for.
+func (s *session) acting(ctx context.Context) context.Context {
+	return audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
 }
 
 // own is what the client has against another's policy than its own: the operator

@@ -95,6 +95,8 @@ const (
 	FeaturePrivate   = "private" // it has ModePrivate and PathVisit
 	// FeatureInvitations: it has PathInvitations.
 	FeatureInvitations = "invitations"
+	// FeaturePolicies: it has the Policy of a Claim in force before it serves anybody.
+	FeaturePolicies = "policies"
 )
 
 // Tunnel types and modes.
@@ -129,6 +131,14 @@ type Claim struct {
 	// Visitors are the names of the clients, beside this one, that may visit a
 	// private tunnel; AnyClient is all. Only a relay with FeaturePrivate has those.
 	Visitors []string `json:"visitors,omitempty"`
+	// Policy says who is let in, as a Policy's Document; empty: what the relay has for
+	// the name or port. It is in force before the first visitor is let in, unless there
+	// is a policy already: that stays, but for one of this client's with PolicyReplaces.
+	// Only a relay with FeaturePolicies takes it.
+	Policy json.RawMessage `json:"policy,omitempty"`
+	// PolicyReplaces: the name or port is not one that the tunnel was given before, so
+	// what policy it has is of another tunnel.
+	PolicyReplaces bool `json:"policy_replaces,omitempty"`
 	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 	// Unshared streams carry the requests of one visitor only (http, https),

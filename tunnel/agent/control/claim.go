@@ -40,6 +40,12 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
 		}
 	}
+	if len(want.Policy) > 0 && !c.Can(wire.FeaturePolicies) {
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: "policy",
+			Message: "the relay is of a version that cannot give a tunnel its policy from the beginning; leave policy out, or ask its operator to update it",
+		}
+	}
 	var g wire.Grant
 	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), want, &g)
 	if err == nil && len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant {

@@ -6,6 +6,7 @@ package definition
 
 import (
 	"cmp"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,11 +33,14 @@ type Tunnel struct {
 	Paths           []Path             `json:"paths,omitempty"` // http, https
 	// Visitors are the clients of the relay, by name, that may visit a private tunnel,
 	// beside those with this agent's token; "*" is all.
-	Visitors      []string `json:"visitors,omitempty"`
-	ProxyProtocol string   `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
-	Inspect       *bool    `json:"inspect,omitempty"`        // default true
-	Ephemeral     bool     `json:"ephemeral,omitempty"`      // gone when the daemon ends
-	Held          bool     `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
+	Visitors []string `json:"visitors,omitempty"`
+	// Policy says who is let in from the beginning, as a document of the relay's; empty:
+	// what the relay has. Its passwords are hashed. It is not shown.
+	Policy        json.RawMessage `json:"policy,omitempty"`
+	ProxyProtocol string          `json:"proxy_protocol,omitempty"` // v1 or v2 sent to the origin; empty: none
+	Inspect       *bool           `json:"inspect,omitempty"`        // default true
+	Ephemeral     bool            `json:"ephemeral,omitempty"`      // gone when the daemon ends
+	Held          bool            `json:"held,omitempty"`           // of an ephemeral one: gone 15 s after nobody holds it any more
 }
 
 // Path is a path of an http or https tunnel that leads to a local service of
@@ -94,7 +98,7 @@ func (spec Tunnel) Claim() wire.Claim {
 		Type: spec.Type, Mode: spec.Mode, Domain: spec.Domain, RemotePort: spec.RemotePort,
 		Name: spec.Name, HostHeader: spec.HostHeader, Ephemeral: spec.Ephemeral,
 		RequestHeaders: spec.RequestHeaders, ResponseHeaders: spec.ResponseHeaders,
-		Paths: claimPaths(spec.Paths), Visitors: spec.Visitors, Unshared: spec.ProxyProtocol != "", HTTP2: spec.LocalScheme == SchemeH2C,
+		Paths: claimPaths(spec.Paths), Visitors: spec.Visitors, Policy: spec.Policy, Unshared: spec.ProxyProtocol != "", HTTP2: spec.LocalScheme == SchemeH2C,
 	}
 }
 

@@ -88,6 +88,10 @@ func (spec Tunnel) Normalize(guard origin.Guard) (Tunnel, *refusal.Error) {
 	if err := checkHeaders(spec, web); err != nil {
 		return spec, err
 	}
+	var err *refusal.Error
+	if spec.Policy, err = normalPolicy(spec.Policy); err != nil {
+		return spec, err
+	}
 	host, err := normalHost(guard, spec.LocalIP, spec.LocalPort)
 	if err != nil {
 		return spec, err

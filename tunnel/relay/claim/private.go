@@ -7,8 +7,9 @@ import "adit/tunnel/wire"
 // tcp it would open a public port for it.
 const typePrivate = "private"
 
-// ForNodes is a claim as other nodes are told of it.
+// ForNodes is a claim as other nodes are told of it. Its policy they have from the store.
 func ForNodes(c wire.Claim) wire.Claim {
+	c.Policy, c.PolicyReplaces = nil, false
 	if c.Mode == wire.ModePrivate {
 		c.Type = typePrivate
 	}

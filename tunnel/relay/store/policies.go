@@ -157,6 +157,32 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 	}
 }
 
+// Ownerless returns the targets of policies that a client has set and that nobody has
+// claimed now, oldest policy first.
+func (p *Policies) Ownerless(clientID string) []string {
+	type left struct {
+		target  string
+		changed time.Time
+	}
+	var all []left
+	p.table.Each(func(target string, v StoredPolicy) bool {
+		if v.By == clientID {
+			all = append(all, left{target, v.Changed})
+		}
+		return true
+	})
+	all = slices.DeleteFunc(all, func(v left) bool {
+		_, claimed := p.claims.Get(v.target)
+		return claimed
+	})
+	slices.SortFunc(all, func(a, b left) int { return a.changed.Compare(b.changed) })
+	targets := make([]string, len(all))
+	for i, v := range all {
+		targets[i] = v.target
+	}
+	return targets
+}
+
 // DropClient removes the policies of a client's targets.
 func (p *Policies) DropClient(ctx context.Context, id string) error {
 	for _, v := range p.List() {

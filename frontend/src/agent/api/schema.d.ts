@@ -1029,6 +1029,12 @@ export interface components {
              */
             ephemeral?: boolean;
             /**
+             * @description Who is let in from the first visitor on, where the relay's operator lets this client say so; otherwise the tunnel is
+             *     refused. 32 KiB at most. The daemon keeps it, passwords hashed, and brings it again where the relay has none any
+             *     more. Later changes are `setTunnelPolicy`'s.
+             */
+            policy?: components["schemas"]["Policy"];
+            /**
              * @description Of an `ephemeral` one: gone as well once nobody has held it for 15 s, see `holdTunnel`.
              * @default false
              */

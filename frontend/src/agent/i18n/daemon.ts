@@ -385,6 +385,10 @@ const chinese: readonly Sentence[] = [
     '中继的版本不能让路径通往各自的服务，请不要填写路径，或联系其运营者更新中继',
   ],
   [
+    'the relay is of a version that cannot give a tunnel its policy from the beginning; leave policy out, or ask its operator to update it',
+    '中继的版本不能让隧道从一开始就带有访问策略，请不要填写策略，或联系其运营者更新中继',
+  ],
+  [
     'the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it',
     '中继的版本不能让一条隧道使用某名称下的所有名称，请选择单个名称，或联系其运营者更新中继',
   ],

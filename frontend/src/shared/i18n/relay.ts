@@ -248,6 +248,10 @@ export const relaySentences: readonly Sentence[] = [
     '此客户端隧道的访问策略由中继的运营者设置，请联系运营者更改',
   ],
   [
+    "the relay's operator has not let this client say who is let in; ask for `adit relay client set {0} --own_policies` at the relay",
+    '中继的运营者未允许此客户端设置访问策略，请让运营者在中继上运行 `adit relay client set {0} --own_policies`',
+  ],
+  [
     "the relay's operator has set this policy; ask the operator for the change",
     '此策略由中继的运营者设置，请联系运营者更改',
   ],

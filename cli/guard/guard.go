@@ -1,0 +1,109 @@
+// Package guard says on a command line who is let in to a tunnel from its first visitor
+// on. What a policy may say is package policy's, and what it means the relay's.
+package guard
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"adit/cli/command"
+	"adit/cli/policy"
+	"adit/cli/stdio"
+	"adit/localapi/client"
+)
+
+// UserName is the name of whoever visits with a password.
+const UserName = "guest"
+
+// Flags say who is let in.
+type Flags struct {
+	makeUp       bool
+	passwordFile string
+	allow        []string
+	file         string
+}
+
+// Guarded is what Flags come to.
+type Guarded struct {
+	Policy   json.RawMessage // nil: everybody is let in
+	Password string          // that UserName has; empty: none is asked for
+}
+
+// Add adds the flags of a tunnel of any type.
+func (f *Flags) Add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.allow, "allow", nil, "an address or CIDR that is let in, and no others; may be repeated")
+	flags.StringVar(&f.file, "policy", "", "JSON file that says who is let in, see adit tunnel policy; - is standard input")
+}
+
+// AddPassword adds those of a tunnel whose visitors can be asked for a password.
+func (f *Flags) AddPassword(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.makeUp, "password", false, "ask visitors for a password, which is made up and shown here")
+	flags.StringVar(&f.passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")
+}
+
+// Read makes a policy of what the flags say for a tunnel of a type and a mode.
+func (f *Flags) Read(std *stdio.Streams, in client.TunnelCreate) (got Guarded, err error) {
+	asks := f.makeUp || f.passwordFile != ""
+	switch {
+	case f.passwordFile == "-" && f.file == "-":
+		return got, command.Usagef("--password_file and --policy cannot both be standard input")
+	case asks && in.Type != "" && in.Type != client.TunnelTypeHTTP && in.Type != client.TunnelTypeHTTPS, asks && in.Mode == client.TunnelModePrivate:
+		return got, command.Usagef("a password can be asked for over http and https alone")
+	}
+	fields := map[string]json.RawMessage{}
+	if f.file != "" {
+		var p policy.Input
+		if err := p.Read(std.In, []string{f.file}); err != nil {
+			return got, err
+		}
+		if err := json.Unmarshal(p.Document, &fields); err != nil {
+			return got, fmt.Errorf("read the policy: %w", err)
+		}
+	}
+	said := map[string]any{}
+	if len(f.allow) > 0 {
+		said["allow"] = f.allow
+	}
+	if asks {
+		if got.Password, err = Password(std, f.makeUp, f.passwordFile); err != nil {
+			return Guarded{}, err
+		}
+		said["basic_auth"] = []map[string]string{{"name": UserName, "password": got.Password}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		if _, twice := fields[name]; twice {
+			return Guarded{}, command.Usagef("%s is in %s already: say it there or by a flag", name, f.file)
+		}
+		if fields[name], err = json.Marshal(said[name]); err != nil {
+			return Guarded{}, err
+		}
+	}
+	if len(fields) == 0 {
+		return Guarded{}, nil
+	}
+	got.Policy, err = json.Marshal(fields)
+	return got, err
+}
+
+// Password is the password of a file, or one that is made up.
+func Password(std *stdio.Streams, makeUp bool, file string) (string, error) {
+	switch {
+	case makeUp && file != "":
+		return "", command.Usagef("--password makes a password up, and --password_file has one: give one of both")
+	case makeUp:
+		return strings.ToLower(rand.Text()[:12]), nil
+	case file == "":
+		return "", nil
+	}
+	password, err := std.Secret(file)
+	if err == nil && password == "" {
+		err = fmt.Errorf("there is no password in %s", file)
+	}
+	return password, err
+}

@@ -1,0 +1,211 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/scope"
+	"adit/tunnel/wire"
+)
+
+// TestTunnelIsGuardedFromItsFirstVisitorOn looks, once a tunnel's policy is stored, whether
+// visitors come to the tunnel already: then some came before.
+func TestTunnelIsGuardedFromItsFirstVisitorOn(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	v := r.visitor(t)
+	url := "http://" + withPort("shop."+r.cfg.Domain, portOf(r.edge.HTTPAddr()), 80)
+	record, stored := r.book.Record, 0
+	r.book.Record = func(ctx context.Context, action, target string, detail any) {
+		record(ctx, action, target, detail)
+		stored++
+		if status, _ := get(t, v, url); status != http.StatusServiceUnavailable {
+			t.Errorf("before its policy is known to be stored, a visitor gets status %d", status)
+		}
+	}
+	a.mustClaim("k", wire.Claim{
+		Type: wire.TypeHTTP, Domain: "shop", Policy: json.RawMessage(`{"deny":["127.0.0.1"]}`), PolicyReplaces: true,
+	}, startOrigin(t, text("x")))
+	if status, _ := get(t, v, url); status != http.StatusForbidden || stored != 1 {
+		t.Errorf("the visitor gets status %d; the policy was stored %d times", status, stored)
+	}
+}
+
+// TestPolicyOfAClaimAndTheOneThatIsThere goes through what becomes of both.
+func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
+	const brought, there = `{"deny":["192.0.2.1"]}`, `{"deny":["192.0.2.2"]}`
+	guarded := func(replaces bool) wire.Claim {
+		return wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop", Policy: json.RawMessage(brought), PolicyReplaces: replaces}
+	}
+	for name, c := range map[string]struct {
+		before   string // who has set there: "own", "operator" or nobody
+		leave    bool   // of the operator
+		replaces bool
+		code     string // of the refusal; empty: none
+		then     string // is in force
+	}{
+		"none":                            {leave: true, replaces: true, then: brought},
+		"none any more":                   {leave: true, then: brought},
+		"none, without leave":             {replaces: true, code: wire.CodeForbidden},
+		"none any more, without leave":    {code: wire.CodeForbidden},
+		"an earlier tunnel's":             {before: "own", leave: true, replaces: true, then: brought},
+		"one set since":                   {before: "own", leave: true, then: there},
+		"one set since, leave taken away": {before: "own", then: there},
+		"the operator's":                  {before: "operator", leave: true, replaces: true, code: wire.CodeForbidden, then: there},
+		"the operator's, set since":       {before: "operator", leave: true, then: there},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startRelay(t, testConfig(t.TempDir()))
+			a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+			target := claims.TargetDomain("shop." + r.cfg.Domain)
+			switch c.before {
+			case "own":
+				a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("x")))
+				if err := a.call(http.MethodPut, wire.PathPolicy+"k", json.RawMessage(there), nil); err != nil {
+					t.Fatal(err)
+				}
+			case "operator":
+				(&site{testRelay: r}).setPolicy(t, "shop", there)
+			}
+			r.rescope(t, "shop", scope.Scope{OwnPolicies: c.leave})
+			var g wire.Grant
+			err := a.call(http.MethodPut, wire.PathClaims+"k", guarded(c.replaces), &g)
+			if c.code != "" {
+				if p := problem(t, err, c.code); p.Field != "policy" || p.Message == "" {
+					t.Errorf("refused with %+v", p)
+				}
+			} else if err != nil {
+				t.Error(err)
+			}
+			if _, taken := r.store.Claims.Get(target); taken != (c.code == "") {
+				t.Errorf("the name is taken: %v", taken)
+			}
+			p, _ := r.store.Policies.Get(target)
+			if !strings.Contains(string(p.Document), strings.Trim(c.then, "{}")) || c.then == "" && len(p.Document) > 0 {
+				t.Errorf("the policy is %s", p.Document)
+			}
+		})
+	}
+}
+
+// TestARefusedPolicyIsRefusedOnce: another name or port would not help.
+func TestARefusedPolicyIsRefusedOnce(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	for kind, policy := range map[string]string{wire.TypeTCP: `{"dny":[]}`, wire.TypeHTTP: `[]`} {
+		before := r.store.Claims.Count()
+		err := a.call(http.MethodPut, wire.PathClaims+kind, wire.Claim{Type: kind, Mode: wire.ModeStandard, Policy: json.RawMessage(policy), PolicyReplaces: true}, nil)
+		if p := problem(t, err, wire.CodeInvalid); p.Field != "policy" {
+			t.Errorf("%s: %+v", kind, p)
+		}
+		if now := r.store.Claims.Count(); now != before {
+			t.Errorf("%s: there are %d claims, and were %d", kind, now, before)
+		}
+	}
+}
+
+// TestPolicyGoesWithWhatIsGivenBack: a policy that a client set does not stay at a name
+// that it has given back, unless another tunnel of its own has that too.
+func TestPolicyGoesWithWhatIsGivenBack(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	origin := startOrigin(t, text("x"))
+	claim := func(key, domain string) {
+		t.Helper()
+		a.mustClaim(key, wire.Claim{
+			Type: wire.TypeHTTP, Mode: wire.ModeBalanced, Domain: domain, Policy: json.RawMessage(`{"rate":9}`), PolicyReplaces: true,
+		}, origin)
+	}
+	release := func(key, query string) {
+		t.Helper()
+		if err := a.call(http.MethodDelete, wire.PathClaims+key+query, nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	guarded := func(domain string, want bool) {
+		t.Helper()
+		if _, ok := r.store.Policies.Get(claims.TargetDomain(domain + "." + r.cfg.Domain)); ok != want {
+			t.Errorf("%s has a policy: %v", domain, ok)
+		}
+	}
+	claim("k", "shop")
+	claim("l", "shop")
+	release("k", "")
+	guarded("shop", true) // l has it
+	release("l", "?keep=1")
+	guarded("shop", true) // kept
+	release("l", "")
+	guarded("shop", false)
+	claim("k", "one")
+	claim("k", "two")
+	guarded("one", false)
+	guarded("two", true)
+	(&site{testRelay: r}).setPolicy(t, "two", `{"rate":8}`)
+	release("k", "")
+	guarded("two", true) // the operator's
+}
+
+// TestPoliciesAtNamesOfNobodyAreBounded has ephemeral tunnels end that had policies.
+func TestPoliciesAtNamesOfNobodyAreBounded(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	origin := startOrigin(t, text("x"))
+	names := []string{"old", "held", "older", "new"}
+	for _, name := range names {
+		a.mustClaim(name, wire.Claim{Type: wire.TypeHTTP, Domain: name, Policy: json.RawMessage(`{"rate":9}`), PolicyReplaces: true}, origin)
+	}
+	(&site{testRelay: r}).setPolicy(t, "nobody", `{"rate":8}`)
+	session := r.roster.All()[0]
+	for _, name := range []string{"older", "old", "new"} { // as when an ephemeral claim is forgotten
+		target := claims.TargetDomain(name + "." + r.cfg.Domain)
+		if err := r.store.Claims.Release(t.Context(), target, session.client.ID, "i1", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		most int
+		want string
+	}{{3, "held new nobody old older"}, {1, "held new nobody"}} {
+		if err := session.dropOwnerless(t.Context(), c.most); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, p := range r.store.Policies.List() {
+			left = append(left, strings.TrimSuffix(claims.DomainOf(p.Target), "."+r.cfg.Domain))
+		}
+		if got := strings.Join(left, " "); got != c.want {
+			t.Errorf("with %d at most: %s, want %s", c.most, got, c.want)
+		}
+	}
+}
+
+// TestOtherNodesGuardATunnelFromTheBeginning has visitors of another node ask for names
+// all the while that tunnels with policies come to them: none is let in.
+func TestOtherNodesGuardATunnelFromTheBeginning(t *testing.T) {
+	c := startNodes(t, 2)
+	c.awaitWhole(c.all...)
+	token := c.all[0].scoped(t, "shop", scope.Scope{OwnPolicies: true})
+	eventually(t, "the other knows the client", func() bool { _, ok := c.all[1].store.Clients.Get("shop"); return ok })
+	a := connect(t, c.all[1].at(token), "i1")
+	origin := startOrigin(t, text("x"))
+	v := &http.Client{Transport: &http.Transport{}}
+	rules := strings.Repeat(`"192.0.2.1",`, 1000) // it takes a while to be read
+	for i := range 10 {
+		name := fmt.Sprint("shop", i)
+		a.mustClaim(name, wire.Claim{
+			Type: wire.TypeHTTP, Domain: name, Policy: json.RawMessage(`{"deny":[` + rules + `"127.0.0.1"]}`), PolicyReplaces: true,
+		}, origin)
+		eventually(t, "the other node refuses", func() bool {
+			status, _ := c.all[0].page(t, v, name+".relay.test")
+			if status == http.StatusOK {
+				t.Fatalf("%s: a visitor of the other node was let in", name)
+			}
+			return status == http.StatusForbidden
+		})
+	}
+}
