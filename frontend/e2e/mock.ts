@@ -58,6 +58,10 @@ export const refusedToken = 'adit_refused0123456789abcdef';
 /** The daemon's own words for it. */
 const refusedByRelay = 'the relay refused: the auth token is not known here, or was revoked';
 export const unreachableToken = 'adit_unreachable0123456789';
+/** The relay's own words, where its operator does not let a client set policies. */
+const noLeave =
+  "the relay refused: the relay's operator has not let this client say who is let in; " +
+  'ask for `adit relay client set laptop --own_policies` at the relay';
 /** A public port that another tunnel has. */
 export const takenPort = 20_099;
 
@@ -301,11 +305,14 @@ export class Mock {
         `the relay refused: the port ${takenPort} is taken`,
         'remote_port',
       );
+    const { policy, ...rest } = body;
+    if (policy && !this.mayGuard) throw new Refusal(400, 'relay_rejected', noLeave, 'policy');
     const id = `t_new${this.#next}`;
+    if (policy) this.policies.set(id, policy as PolicyDocument);
     const name = String(body.name ?? body.domain ?? `brave-${this.#next}`);
     const made = {
       ...someTunnels()[0],
-      ...withPaths(body),
+      ...withPaths(rest),
       id,
       name,
       created_at: now(),

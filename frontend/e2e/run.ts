@@ -7,6 +7,7 @@ import { scenarios as headers } from './headers';
 import { scenarios as keyboard } from './keyboard';
 import { scenarios as leaving } from './leaving';
 import { scenarios as paths } from './paths';
+import { scenarios as guarded } from './guarded';
 import { scenarios as ports } from './ports';
 import { scenarios as hidden } from './private';
 import { scenarios as reading } from './reading';
@@ -33,6 +34,7 @@ await runAll(await launch(), [
     ...headers,
     ...paths,
     ...hidden,
+    ...guarded,
     ...ports,
     ...certificates,
     ...webhooks,

@@ -215,6 +215,10 @@ export const en = {
   'form.label': 'Private name',
   'form.label.hint': 'One word, such as “ssh”; others visit it as CLIENT/ssh.',
   'form.label.invalid': 'Letters, digits and inner hyphens, without a dot.',
+  'form.password': 'Password for visitors',
+  'form.password.hint':
+    'Visitors are asked for it from the first on, with the user name {user}. The relay’s operator must have allowed it.',
+  'form.password.long': 'At most 72 bytes.',
   'form.visitors': 'Visitors',
   'form.visitors.hint':
     'Clients of the relay by name, a line each; “*” is all of them. Those with the same token may visit always.',

@@ -198,6 +198,9 @@ export const zh: Messages = {
   'form.label': '私有名称',
   'form.label.hint': '一个单词，如“ssh”；其他客户端以“客户端名称/ssh”访问。',
   'form.label.invalid': '只能包含字母、数字和中间的连字符，不能有点。',
+  'form.password': '访客密码',
+  'form.password.hint': '从第一位访客起就要求输入，用户名为 {user}。需要中继的运营者允许。',
+  'form.password.long': '最多 72 字节。',
   'form.visitors': '访客',
   'form.visitors.hint':
     '允许访问的客户端名称，每行一个；“*”表示中继的所有客户端。使用同一令牌的客户端始终可以访问。',

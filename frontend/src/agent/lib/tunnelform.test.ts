@@ -95,6 +95,9 @@ describe('check', () => {
       { domain: 'form.label.invalid' },
     ],
     ['a bad public port in private', { type: 'tcp', mode: 'private', remote_port: '70000' }, {}],
+    ['a password', { password: 'ä'.repeat(36) }, {}],
+    ['a long password', { password: 'ä'.repeat(37) }, { password: 'form.password.long' }],
+    ['a long password that tcp does not have', { type: 'tcp', password: 'x'.repeat(73) }, {}],
     ['visitors', { type: 'tcp', mode: 'private', visitors: 'laptop, phone.2\n*' }, {}],
     [
       'a visitor that is no client',
@@ -141,6 +144,14 @@ describe('check', () => {
 });
 
 describe('toCreate', () => {
+  it('brings the policy that asks for a password, where visitors can be asked', () => {
+    const typed = { password: ' hush hush ' };
+    expect(toCreate(form(typed)).policy).toEqual({
+      basic_auth: [{ name: 'guest', password: ' hush hush ' }],
+    });
+    expect(toCreate(form({ ...typed, type: 'tcp' }))).not.toHaveProperty('policy');
+    expect(toCreate(form({}))).not.toHaveProperty('policy');
+  });
   it('sends the defaults of the contract, and nothing that was left empty', () => {
     expect(toCreate(form())).toEqual({
       type: 'https',

@@ -20,6 +20,8 @@ export interface TunnelForm {
   /** How many are published at once. A tunnel that there is has one. */
   ports: string;
   visitors: string;
+  /** That visitors are asked for from the first on; of a tunnel that is yet to be made. */
+  password: string;
   host_header: string;
   request_headers: string;
   response_headers: string;
@@ -43,6 +45,7 @@ export const emptyForm: TunnelForm = {
   remote_port: '',
   ports: '',
   visitors: '',
+  password: '',
   host_header: '',
   request_headers: '',
   response_headers: '',
@@ -60,6 +63,7 @@ export function formOf(tunnel: Tunnel): TunnelForm {
     remote_port: tunnel.remote_port ? String(tunnel.remote_port) : '',
     ports: '',
     visitors: visitorsOf(tunnel).join('\n'),
+    password: '',
     request_headers: headersText(tunnel.request_headers),
     response_headers: headersText(tunnel.response_headers),
     paths: pathForms(tunnel),
@@ -106,9 +110,14 @@ export function check(f: TunnelForm, ownPort = ''): FormErrors {
     const fields = parseHeaders(f[field]);
     if (isHttp(f.type) && typeof fields === 'string') errors[field] = fields;
   }
+  if (isHttp(f.type) && new TextEncoder().encode(f.password).length > 72)
+    errors.password = 'form.password.long';
   if ([...f.name].length > 64) errors.name = 'form.name.long';
   return isHttp(f.type) ? { ...errors, ...checkPaths(f.paths, ownPort) } : errors;
 }
+
+/** The user name of visitors who are asked for a tunnel's password. */
+export const guest = 'guest';
 
 /** Returns the request that creates the tunnel of a form that has no errors. */
 export function toCreate(f: TunnelForm): TunnelCreate {
@@ -128,6 +137,7 @@ export function toCreate(f: TunnelForm): TunnelCreate {
     for (const field of ['request_headers', 'response_headers'] as const)
       if (f[field].trim()) wanted[field] = headersOf(f[field]);
     if (f.paths.length > 0) wanted.paths = readPaths(f.paths);
+    if (f.password) wanted.policy = { basic_auth: [{ name: guest, password: f.password }] };
   }
   if (f.proxy_protocol && f.type !== 'udp') wanted.proxy_protocol = f.proxy_protocol;
   if (!f.inspect) wanted.inspect = false;
