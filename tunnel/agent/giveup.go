@@ -15,7 +15,9 @@ func (t *tunnel) wants(g state.Grant) bool {
 
 // forgo has the relay forget the name or port that t has given up; t.claiming is held.
 func (l *live) forgo(ctx context.Context, t *tunnel) error {
-	if err := l.release(ctx, t.id, false); err != nil {
+	asking, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	if err := l.Control.Forgo(asking, t.id); err != nil {
 		return err
 	}
 	l.agent.mu.Lock()

@@ -63,6 +63,14 @@ func TestPolicyIsClaimedWithItsTunnel(t *testing.T) {
 	check("changed", false)
 	change(definition.Patch{Domain: &domain})
 	check("with another name", true)
+	if c, _ := r.claim(made.ID); !strings.HasPrefix(c.PolicyOf, "shop.") {
+		t.Errorf("with another name: it had %q", c.PolicyOf)
+	}
+	domain = ""
+	change(definition.Patch{Domain: &domain})
+	if c, _ := r.claim(made.ID); !strings.HasPrefix(c.PolicyOf, "other.") || c.Domain != "" {
+		t.Errorf("with any name: it claims %q and had %q", c.Domain, c.PolicyOf)
+	}
 	stop()
 	if kept, err := os.ReadFile(filepath.Join(dir, "tunnels.json")); err != nil || strings.Contains(string(kept), password) {
 		t.Errorf("the state has the password, or %v", err)

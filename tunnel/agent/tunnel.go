@@ -2,6 +2,8 @@ package agent
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,6 +70,7 @@ func (t *tunnel) setSpec(want definition.Tunnel) (undo func()) {
 // again, so that the public address lasts; with fresh it is not.
 func (t *tunnel) claim(fresh bool) wire.Claim {
 	c := t.spec.Claim()
+	c.PolicyOf = t.policyOf()
 	c.PolicyReplaces = len(c.Policy) > 0 && (fresh || t.grant.PublicURL == "" || t.grant.GivenUp)
 	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {
@@ -78,6 +81,21 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 		}
 	}
 	return c
+}
+
+// policyOf is the public name or port that t has given up, of which the relay may have
+// a policy; empty if there is none.
+func (t *tunnel) policyOf() string {
+	g := t.grant
+	switch {
+	case !g.GivenUp:
+		return ""
+	case strings.Contains(g.Domain, "."): // one label is a private tunnel's
+		return g.Domain
+	case g.RemotePort != 0 && t.spec.Numbered():
+		return t.spec.Type + "." + strconv.Itoa(g.RemotePort)
+	}
+	return ""
 }
 
 // remembers reports whether claim asks for what the relay gave before, and not

@@ -59,7 +59,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 	}
 	for _, old := range held {
 		if old.Target != t.face.Target {
-			if err := s.giveBack(ctx, old.Target, key); err != nil {
+			if err := s.giveBack(ctx, old.Target, key, c.Ephemeral); err != nil {
 				r.log.Warn("give back a claim", "target", old.Target, "error", err)
 			}
 		}
@@ -224,7 +224,7 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 	}
 	err = r.store.Policies.Claimed(ctx, face.Target, s.client.ID)
 	if err == nil {
-		err = s.guard(ctx, face.Target, c)
+		err = s.guard(ctx, face.Target, p)
 	}
 	if err != nil {
 		giveBack()
@@ -270,9 +270,18 @@ func faceName(f routing.Face) string {
 	return "the name " + f.Domain
 }
 
-// release gives a tunnel's face back, or closes it and keeps name or port for
-// the tunnel; s.claiming is held. A tunnel that is not there is no error.
-func (s *session) release(ctx context.Context, key string, keep bool) error {
+// giving is what becomes of the name or port of a tunnel that is released.
+type giving int
+
+const (
+	kept    giving = iota // it stays the tunnel's
+	given                 // it is given back; the tunnel may have another
+	deleted               // it is given back with the tunnel
+)
+
+// release closes a tunnel's face; s.claiming is held. A tunnel that is not there is no
+// error.
+func (s *session) release(ctx context.Context, key string, name giving) error {
 	s.mu.Lock()
 	t := s.tunnels[key]
 	delete(s.tunnels, key)
@@ -285,11 +294,16 @@ func (s *session) release(ctx context.Context, key string, keep bool) error {
 		}
 		s.relay.log.Info("tunnel down", "client", s.client.Name, "key", key, "public_url", t.url)
 	}
-	if keep || s.gone.Load() {
+	if name == kept || s.gone.Load() {
 		return nil
 	}
 	for _, c := range s.relay.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key) {
-		if err := s.giveBack(ctx, c.Target, key); err != nil {
+		// Who deletes a tunnel from a file may have it there again tomorrow, at its name;
+		// names of ephemeral ones are not asked for again.
+		ephemeral := slices.ContainsFunc(c.Holders, func(h claims.Holder) bool {
+			return h.Instance == s.hello.Instance && h.Key == key && h.Ephemeral
+		})
+		if err := s.giveBack(ctx, c.Target, key, ephemeral && name == deleted); err != nil {
 			return err
 		}
 	}

@@ -246,7 +246,14 @@ func (s *session) alone(f func() error) error {
 
 func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	err := s.alone(func() error {
-		return s.release(r.Context(), r.PathValue("key"), r.URL.Query().Get("keep") == "1")
+		name := deleted
+		switch query := r.URL.Query(); {
+		case query.Get("keep") == "1":
+			name = kept
+		case query.Get("move") == "1":
+			name = given
+		}
+		return s.release(r.Context(), r.PathValue("key"), name)
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package relay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 
 	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/store/bucket"
@@ -12,19 +14,24 @@ import (
 // fieldPolicy is the field of a claim that has its policy.
 const fieldPolicy = "policy"
 
-// guard has the policy that a claim brings be in force at its target, which the client
+// guard has the policy that a tunnel brings be in force at its target, which the client
 // has by now, before anybody is served there. s.claiming is held.
-func (s *session) guard(ctx context.Context, target string, c wire.Claim) error {
-	if len(c.Policy) == 0 {
-		return nil
-	}
-	if _, ok := s.relay.store.Policies.Get(target); ok && !c.PolicyReplaces {
+func (s *session) guard(ctx context.Context, target string, p placing) error {
+	_, guarded := s.relay.store.Policies.Get(target)
+	document := p.claim.Policy
+	if guarded && (len(document) == 0 || !p.claim.PolicyReplaces) {
 		return nil // whoever set it came after the claim that brought one
+	}
+	if before := s.policyBefore(target, p); before != nil {
+		document = before
+	}
+	if len(document) == 0 {
+		return nil
 	}
 	if !s.scope().OwnPolicies {
 		return wire.Forbidden(fieldPolicy, "the relay's operator has not let this client say who is let in; ask for `adit relay client set %s --own_policies` at the relay", s.client.Name)
 	}
-	err := s.putPolicy(ctx, target, c.Policy, nil)
+	err := s.putPolicy(ctx, target, document, nil)
 	var no *wire.Problem
 	if errors.As(err, &no) {
 		return &wire.Problem{Code: no.Code, Message: no.Message, Field: fieldPolicy}
@@ -32,8 +39,31 @@ func (s *session) guard(ctx context.Context, target string, c wire.Claim) error 
 	return err
 }
 
+// policyBefore is the policy that the client has set for what a tunnel had, if it is to
+// have target instead; nil if there is none.
+func (s *session) policyBefore(target string, p placing) json.RawMessage {
+	had := make([]string, 0, len(p.held)+1)
+	for _, c := range p.held {
+		had = append(had, c.Target)
+	}
+	if p.claim.PolicyOf != "" {
+		if before, err := s.relay.names.Target(p.claim.PolicyOf); err == nil {
+			had = append(had, before)
+		}
+	}
+	if slices.Contains(had, target) {
+		return nil
+	}
+	for _, before := range had {
+		if v, ok := s.relay.store.Policies.Get(before); ok && v.By == s.client.ID {
+			return v.Document
+		}
+	}
+	return nil
+}
+
 // maxOwnerless is how many policies a client leaves at names and ports that nobody has:
-// those of ephemeral tunnels, which may come back to them.
+// other tunnels may come to them.
 const maxOwnerless = 1000
 
 // dropOwnerless deletes the oldest of the policies that the client has left at names and
@@ -49,16 +79,15 @@ func (s *session) dropOwnerless(ctx context.Context, most int) error {
 	return nil
 }
 
-// giveBack takes a target from a tunnel of the client. The policy that the client had
-// set goes with it, if nobody else has the target: it would be of a name or port that
-// is nobody's.
-func (s *session) giveBack(ctx context.Context, target, key string) error {
+// giveBack takes a target from a tunnel of the client. With drop the policy that the
+// client had set goes, too, unless somebody has the target still.
+func (s *session) giveBack(ctx context.Context, target, key string, drop bool) error {
 	st := s.relay.store
 	p, guarded := st.Policies.Get(target)
 	if err := st.Claims.Release(ctx, target, s.client.ID, s.hello.Instance, key); err != nil {
 		return err
 	}
-	if _, taken := st.Claims.Get(target); taken || !guarded || p.By != s.client.ID {
+	if _, taken := st.Claims.Get(target); !drop || taken || !guarded || p.By != s.client.ID {
 		return nil
 	}
 	// Another agent of the client may claim the target meanwhile, with a policy.

@@ -109,16 +109,17 @@ func TestARefusedPolicyIsRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestPolicyGoesWithWhatIsGivenBack: a policy that a client set does not stay at a name
-// that it has given back, unless another tunnel of its own has that too.
-func TestPolicyGoesWithWhatIsGivenBack(t *testing.T) {
+// TestPolicyGoesWithAnEphemeralTunnel: a policy that a client set does not stay at the
+// name of an ephemeral tunnel that is deleted, unless another tunnel of its own has that
+// too. At names that may be asked for again it stays.
+func TestPolicyGoesWithAnEphemeralTunnel(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	origin := startOrigin(t, text("x"))
-	claim := func(key, domain string) {
+	claim := func(key, domain string, ephemeral bool) {
 		t.Helper()
 		a.mustClaim(key, wire.Claim{
-			Type: wire.TypeHTTP, Mode: wire.ModeBalanced, Domain: domain, Policy: json.RawMessage(`{"rate":9}`), PolicyReplaces: true,
+			Type: wire.TypeHTTP, Mode: wire.ModeBalanced, Domain: domain, Policy: json.RawMessage(`{"rate":9}`), PolicyReplaces: true, Ephemeral: ephemeral,
 		}, origin)
 	}
 	release := func(key, query string) {
@@ -127,27 +128,97 @@ func TestPolicyGoesWithWhatIsGivenBack(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	guarded := func(domain string, want bool) {
+	guarded := func(when, domain string, want bool) {
 		t.Helper()
 		if _, ok := r.store.Policies.Get(claims.TargetDomain(domain + "." + r.cfg.Domain)); ok != want {
-			t.Errorf("%s has a policy: %v", domain, ok)
+			t.Errorf("%s: %s has a policy: %v", when, domain, ok)
 		}
 	}
-	claim("k", "shop")
-	claim("l", "shop")
+	claim("k", "shop", true)
+	claim("l", "shop", true)
 	release("k", "")
-	guarded("shop", true) // l has it
+	guarded("another has it", "shop", true)
 	release("l", "?keep=1")
-	guarded("shop", true) // kept
+	guarded("kept", "shop", true)
+	claim("l", "shop", true)
+	release("l", "?move=1")
+	guarded("it is to have another name", "shop", true)
+	claim("l", "shop", true)
 	release("l", "")
-	guarded("shop", false)
-	claim("k", "one")
-	claim("k", "two")
-	guarded("one", false)
-	guarded("two", true)
+	guarded("deleted", "shop", false)
+	claim("k", "one", true)
+	claim("k", "two", true)
+	guarded("another name", "one", false)
+	guarded("another name", "two", true)
 	(&site{testRelay: r}).setPolicy(t, "two", `{"rate":8}`)
 	release("k", "")
-	guarded("two", true) // the operator's
+	guarded("the operator's", "two", true)
+	claim("m", "three", false)
+	release("m", "")
+	guarded("not ephemeral", "three", true)
+}
+
+// TestPolicyFollowsItsTunnel gives a guarded tunnel other names and ports: it is not open
+// to all there.
+func TestPolicyFollowsItsTunnel(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	origin := startOrigin(t, text("x"))
+	web := func(domain string) wire.Claim { return wire.Claim{Type: wire.TypeHTTP, Domain: domain} }
+	const own = `"deny":["192.0.2.1"]`
+	check := func(when, target, want string) {
+		t.Helper()
+		at, err := r.names.Target(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, _ := r.store.Policies.Get(at); !strings.Contains(string(p.Document), want) || want == "" && len(p.Document) > 0 {
+			t.Errorf("%s: the policy of %s is %s, want %s", when, target, p.Document, want)
+		}
+	}
+	a.mustClaim("k", web("one"), origin)
+	if err := a.call(http.MethodPut, wire.PathPolicy+"k", json.RawMessage(`{`+own+`}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	a.mustClaim("k", web("two"), origin)
+	check("renamed", "two", own)
+	// What the tunnel began with is older than what it has.
+	brought := web("three")
+	brought.Policy, brought.PolicyReplaces = json.RawMessage(`{"rate":5}`), true
+	a.mustClaim("k", brought, origin)
+	check("renamed, with what it began with", "three", own)
+	// Given up before, as for a name that the relay gives.
+	if err := a.call(http.MethodDelete, wire.PathClaims+"k?move=1", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	any := web("")
+	any.PolicyOf = "three." + r.cfg.Domain
+	g := a.mustClaim("k", any, origin)
+	check("given a name", g.Domain, own)
+	port := wire.Claim{Type: wire.TypeTCP, PolicyOf: g.Domain}
+	check("given a port", fmt.Sprint("tcp.", a.mustClaim("l", port, origin).RemotePort), own)
+	// There is one already.
+	(&site{testRelay: r}).setPolicy(t, "four", `{"rate":8}`)
+	a.mustClaim("k", web("four"), origin)
+	check("renamed to one that the operator guards", "four", `"rate":8`)
+	// The operator's are of names, and so are others'.
+	a.mustClaim("k", web("five"), origin)
+	check("renamed from one that the operator guards", "five", "")
+	b := connect(t, r.scoped(t, "other", scope.Scope{OwnPolicies: true}), "i2")
+	for _, of := range []string{"two", "two." + r.cfg.Domain, "..", "tcp.0", "other/x", "four"} {
+		c := web("six")
+		c.PolicyOf = of
+		b.mustClaim("k", c, origin)
+		check("of "+of, "six", "")
+	}
+	// Without leave it is not made open either.
+	a.mustClaim("k", web("two"), origin)
+	r.rescope(t, "shop", scope.Scope{})
+	_, err := a.claim("k", web("seven"), origin)
+	if p := problem(t, err, wire.CodeForbidden); p.Field != "policy" {
+		t.Errorf("without leave: %+v", p)
+	}
+	check("without leave", "two", own)
 }
 
 // TestPoliciesAtNamesOfNobodyAreBounded has ephemeral tunnels end that had policies.

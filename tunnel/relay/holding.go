@@ -117,7 +117,7 @@ func (s *session) giveWay(target, key string) {
 		return
 	}
 	s.relay.log.Warn("a tunnel gives way: its name or port is another's by now", "client", s.client.Name, "key", key, "target", target)
-	if err := s.release(context.Background(), key, true); err != nil { // which asks the store nothing
+	if err := s.release(context.Background(), key, kept); err != nil { // which asks the store nothing
 		s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", key, "error", err)
 	}
 	s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: faceName(t.face) + " is another's by now; choose another"})

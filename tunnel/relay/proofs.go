@@ -119,7 +119,7 @@ func (s *session) lose(domain, reason string) {
 	s.mu.Unlock()
 	for _, key := range keys {
 		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-		_ = s.release(ctx, key, false) // the claim is another's already
+		_ = s.release(ctx, key, given) // the claim is another's already
 		cancel()
 		s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: reason})
 	}

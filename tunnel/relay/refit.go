@@ -34,7 +34,7 @@ func (s *session) refit(scope scope.Scope) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-		if err := s.release(ctx, key, false); err != nil {
+		if err := s.release(ctx, key, given); err != nil {
 			s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", key, "error", err)
 		}
 		cancel()

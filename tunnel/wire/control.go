@@ -21,7 +21,7 @@ const Protocol = 1
 // Paths of the control plane.
 const (
 	PathHello  = "/v1/hello"   // POST Hello, answers Welcome; first of all
-	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's
+	PathClaims = "/v1/claims/" // PUT Claim at /v1/claims/{key}, answers Grant; DELETE gives it back, with ?keep=1 only the endpoint ends and the name stays the client's, with ?move=1 the tunnel is to have another
 	PathEvents = "/v1/events"  // GET, answers Events as NDJSON until the session ends; without EventAccess if ParamAccess is AccessNone
 	PathErrors = "/v1/errors"  // POST []AgentError
 	PathSpeed  = "/v1/speed"   // GET sends bytes for a moment; POST takes such, answers Speed. Only a relay with FeatureSpeed
@@ -139,6 +139,10 @@ type Claim struct {
 	// PolicyReplaces: the name or port is not one that the tunnel was given before, so
 	// what policy it has is of another tunnel.
 	PolicyReplaces bool `json:"policy_replaces,omitempty"`
+	// PolicyOf is the name or port that the tunnel had, as shop.example.com or tcp.20001.
+	// The policy that this client has set for it goes before Policy, and holds for the
+	// new name or port, too, if there is none.
+	PolicyOf string `json:"policy_of,omitempty"`
 	// Ephemeral claims are forgotten when the session ends; others are kept for the client.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 	// Unshared streams carry the requests of one visitor only (http, https),

@@ -148,11 +148,17 @@ func (c *Client) Can(feature string) bool { return slices.Contains(c.features, f
 // Release gives a claim back. With keep only its endpoint ends: the name and the
 // port stay the client's. What is not there is released.
 func (c *Client) Release(ctx context.Context, key string, keep bool) error {
-	path := wire.PathClaims + url.PathEscape(key)
 	if keep {
-		path += "?keep=1"
+		return c.release(ctx, key, "?keep=1")
 	}
-	err := c.call(ctx, http.MethodDelete, path, nil, nil)
+	return c.release(ctx, key, "")
+}
+
+// Forgo gives the claim of a tunnel back that is to have another name or port.
+func (c *Client) Forgo(ctx context.Context, key string) error { return c.release(ctx, key, "?move=1") }
+
+func (c *Client) release(ctx context.Context, key, how string) error {
+	err := c.call(ctx, http.MethodDelete, wire.PathClaims+url.PathEscape(key)+how, nil, nil)
 	var no *refused
 	if errors.As(err, &no) && no.status == http.StatusNotFound {
 		return nil
