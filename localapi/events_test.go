@@ -160,7 +160,7 @@ func TestEventsFitTheDocument(t *testing.T) {
 
 func TestEventStreamsAreBounded(t *testing.T) {
 	r := serve(t, nil)
-	r.streams.open.Store(maxStreams)
+	r.streams.events.open.Store(maxStreams)
 	resp, err := plainClient.Get(r.url + "/api/v1/events")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "too_many_streams") {
 		t.Errorf("got status %d and %s, want 503 too_many_streams with Retry-After", resp.StatusCode, body)
 	}
-	if got := r.streams.open.Load(); got != maxStreams {
+	if got := r.streams.events.open.Load(); got != maxStreams {
 		t.Errorf("a refused stream is counted: got %d, want %d", got, maxStreams)
 	}
 }

@@ -1843,7 +1843,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description As many event streams are open as the daemon serves. */
+        /** @description As many event streams are open, or as many tunnels held, or as many visits open, as the daemon serves. */
         TooManyStreams: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];

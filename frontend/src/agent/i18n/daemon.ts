@@ -467,11 +467,9 @@ const chinese: readonly Sentence[] = [
     'send the body as application/json, in UTF-8 and not compressed',
     '请求体须为未压缩的 UTF-8 application/json',
   ],
-  [
-    '{0} event streams and visits are open; close one first',
-    '已打开 {0} 个事件流和访问，请先关闭一个',
-  ],
   ['{0} event streams are open; close one first', '已打开 {0} 个事件流，请先关闭一个'],
+  ['{0} tunnels are held; let one go first', '已有 {0} 个隧道被占用保持，请先释放一个'],
+  ['{0} visits are open; close one first', '已打开 {0} 个访问，请先关闭一个'],
   [
     '{0} may not use this API; [local_api] allowed_origins lists those that may',
     '{0} 不能使用此 API；[local_api] allowed_origins 列出了允许的来源',
