@@ -508,7 +508,8 @@ export interface paths {
         put?: never;
         /**
          * Send a request to the origin again, as it was or edited.
-         * @description A body is optional; what it leaves out is taken from the recorded request.
+         * @description A body is optional; what it leaves out is taken from the recorded request. A request that was imported
+         *     goes to the only tunnel that carries HTTP, or else to the one whose public address its Host is.
          */
         post: operations["replayRequest"];
         delete?: never;

@@ -419,8 +419,12 @@ const chinese: readonly Sentence[] = [
   ['auth_token is required', '请填写认证令牌'],
   ['the tunnel that this request came through is not there any more', '此请求经过的隧道已不存在'],
   [
-    'a request of an archive is sent to the one tunnel that carries HTTP, and there are {0}',
-    '归档文件中的请求会发往唯一承载 HTTP 的隧道，而现有 {0} 条这样的隧道',
+    'a request of an archive is sent to a tunnel that carries HTTP, and there is none',
+    '归档文件中的请求会发往承载 HTTP 的隧道，而现在没有这样的隧道',
+  ],
+  [
+    'a request of an archive is sent to the tunnel of its Host, and {0} of the {1} tunnels that carry HTTP are at {2}; give it the Host of one',
+    '归档文件中的请求会发往其 Host 对应的隧道，而 {1} 条承载 HTTP 的隧道中有 {0} 条位于 {2}；请改用其中一条隧道的 Host',
   ],
   ['the tunnel carries no HTTP any more', '此隧道不再承载 HTTP'],
   ['the inspector did not keep the repeated request', '重放的请求未被保留'],
