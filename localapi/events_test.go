@@ -147,6 +147,7 @@ func TestEventsFitTheDocument(t *testing.T) {
 		agent.EventTunnel:   agent.TunnelEvent{Action: "created", Tunnel: f.tunnels[0]},
 		agent.EventEndpoint: agent.EndpointEvent{Action: "up", Endpoint: f.Endpoints()[0]},
 		agent.EventRequest:  inspect.Summary{ID: "r_1", Kind: "http", State: "open", Time: fakeTime},
+		agent.EventCleared:  agent.ClearedEvent{Requests: 3},
 		agent.EventLog:      logring.Line{Time: fakeTime, Level: "warn", Message: "x", Fields: map[string]any{"a": 1}},
 		feed.TypeMissed:     feed.Missed{Missed: 3, Restarted: true},
 	} {

@@ -23,7 +23,9 @@ func (a *Agent) Request(id string, reveal bool) (inspect.Detail, bool) {
 }
 
 // ClearRequests forgets all entries.
-func (a *Agent) ClearRequests() { a.inspector.Clear() }
+func (a *Agent) ClearRequests() {
+	a.feed.Publish(EventCleared, ClearedEvent{Requests: a.inspector.Clear()})
+}
 
 // WriteHAR writes the entries that f picks as HAR 1.2.
 func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {

@@ -28,6 +28,25 @@ func TestArchiveForAnInspectorThatIsOffIsRefused(t *testing.T) {
 	wantCode(t, err, refusal.CodeInvalidParameter, "")
 }
 
+// TestClearedRequestsAreTold: other pages show them, too.
+func TestClearedRequestsAreTold(t *testing.T) {
+	a, err := New(Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := a.ReadHAR(strings.NewReader(`{"log":{"version":"1.2","entries":[{"request":{"method":"GET","url":"http://a/"}}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	events := a.Subscribe(nil)
+	a.ClearRequests()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if e, err := events.Next(ctx); err != nil || e.Type != EventCleared || e.Data != any(ClearedEvent{Requests: 1}) {
+		t.Errorf("got %+v, %v", e, err)
+	}
+}
+
 // TestARequestOfAnArchiveIsSaidToBelongToNoTunnel: it came through none, and where
 // several carry HTTP its address may be that of none of them.
 func TestARequestOfAnArchiveIsSaidToBelongToNoTunnel(t *testing.T) {

@@ -439,6 +439,7 @@ export interface paths {
          *     | `tunnel` | TunnelEvent | a tunnel was created, changed or deleted |
          *     | `endpoint` | EndpointEvent | an endpoint came up, changed or went |
          *     | `request` | RequestSummary | an inspected request or flow began or ended |
+         *     | `cleared` | ClearedEvent | all inspected requests and flows were forgotten: load the list anew |
          *     | `log` | LogEntry | the daemon wrote a line |
          *     | `missed` | MissedEvent | first of a resumed stream, if events between are no longer held |
          *
@@ -1258,6 +1259,11 @@ export interface components {
             /** @enum {string} */
             action: "up" | "changed" | "down";
             endpoint: components["schemas"]["Endpoint"];
+        };
+        /** @description All inspected requests and flows were forgotten: load the list anew. */
+        ClearedEvent: {
+            /** @description How many. */
+            requests: number;
         };
         /** @description Events between are no longer held: load the lists anew. Its id is that of the last event lost. */
         MissedEvent: {
