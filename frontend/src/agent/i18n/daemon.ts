@@ -52,6 +52,15 @@ const chinese: readonly Sentence[] = [
     '请设为类似 http://proxy.example:3128 的地址，或不要设置。',
   ],
   ['{0} is {1}; TLS goes through it, UDP does not', '{0} 为 {1}；TLS 经由它，UDP 不经由它'],
+  [
+    '{0} is {1}; NO_PROXY leads to the relay without it',
+    '{0} 为 {1}；NO_PROXY 使到中继的连接不经由它',
+  ],
+  [
+    'the proxy looks it up for TLS; this machine cannot: {0*}',
+    'TLS 由代理解析；本机无法解析：{0*}',
+  ],
+  ['TLS goes through the proxy', 'TLS 经由代理'],
   ['the address of the relay', '中继的地址'],
   ['the address of {0}', '{0} 的地址'],
   ['TCP to the relay', '到中继的 TCP'],
