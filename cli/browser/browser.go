@@ -20,7 +20,7 @@ func Open(ctx context.Context, url string) error { return openWith(ctx, url, exe
 
 func openWith(ctx context.Context, url string, find func(program string) (path string, err error)) error {
 	var failed error
-	for _, command := range commands {
+	for _, command := range commands() {
 		path, err := find(command[0])
 		if err != nil {
 			continue

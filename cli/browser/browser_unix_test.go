@@ -12,6 +12,7 @@ import (
 // TestWhatOpensNothingIsNotTakenForABrowser: xdg-open is there on many a machine
 // without a desktop, and says so by its exit code alone.
 func TestWhatOpensNothingIsNotTakenForABrowser(t *testing.T) {
+	t.Setenv("DISPLAY", ":1")
 	for name, c := range map[string]struct {
 		programs map[string]string // what each does
 		opened   string            // by which; empty: by none
@@ -24,7 +25,6 @@ func TestWhatOpensNothingIsNotTakenForABrowser(t *testing.T) {
 		"it is the page": {map[string]string{"xdg-open": "exec sleep 5", "x-www-browser": "exit 0"}, "xdg-open", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bin := t.TempDir()
 			opened := filepath.Join(bin, "opened")
 			for program, does := range c.programs {
@@ -50,5 +50,21 @@ func TestWhatOpensNothingIsNotTakenForABrowser(t *testing.T) {
 				t.Errorf("opened %q, want %q", text, want)
 			}
 		})
+	}
+}
+
+// TestWithoutADisplayNothingThatNeedsOneIsTried: gio starts a browser and says that all is
+// well, before the browser finds no display.
+func TestWithoutADisplayNothingThatNeedsOneIsTried(t *testing.T) {
+	t.Setenv("DISPLAY", "")
+	t.Setenv("WAYLAND_DISPLAY", "")
+	err := openWith(t.Context(), "http://127.0.0.1:1/", func(name string) (string, error) {
+		if name == "gio" {
+			return "/bin/true", nil
+		}
+		return "/bin/false", nil
+	})
+	if err == nil {
+		t.Error("it says that the page is open")
 	}
 }
