@@ -318,9 +318,13 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	conn, err := w.dial(ctx, "tcp", addr)
+	conn, err := w.dialService(ctx, addr)
 	if err != nil {
 		c.Status, c.Result = diagnosis.Failed, reason(err)
+		if other := w.onlyIPv6(ctx, addr); other != "" && errors.Is(err, socketerr.Refused) {
+			c.Advice = "Something listens at " + other + ": give localhost in place of 127.0.0.1, which finds it there, too."
+			return c
+		}
 		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors are turned away until then."
 		if o.path != "" {
 			c.Advice = "Start the service on " + addr + ", or change where " + o.path + " leads; its visitors are turned away until then."
@@ -330,6 +334,38 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	conn.Close()
 	c.Result = "it accepts connections"
 	return c
+}
+
+// dialService connects to a local service as tunnels do, for which localhost is both
+// loopback addresses.
+func (w world) dialService(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := w.dial(ctx, "tcp", addr)
+	port, named := strings.CutPrefix(addr, "localhost:")
+	if err == nil || !named {
+		return conn, err
+	}
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		if conn, err := w.dial(ctx, "tcp", net.JoinHostPort(ip, port)); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// onlyIPv6 returns where something listens at ::1 in place of 127.0.0.1; empty if
+// nothing does.
+func (w world) onlyIPv6(ctx context.Context, addr string) string {
+	port, ok := strings.CutPrefix(addr, "127.0.0.1:")
+	if !ok {
+		return ""
+	}
+	other := net.JoinHostPort("::1", port)
+	conn, err := w.dial(ctx, "tcp", other)
+	if err != nil {
+		return ""
+	}
+	conn.Close()
+	return other
 }
 
 // reason is the part of a network error that says what happened.

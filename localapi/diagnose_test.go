@@ -192,6 +192,19 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 		c.Advice != "Start the service on [::1]:22, or change where /down leads; its visitors are turned away until then." {
 		t.Errorf("got %+v", c)
 	}
+	refused := os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	w = testWorld(map[string]error{"127.0.0.1:3000": refused, "localhost:3000": refused, "127.0.0.1:22": refused, "[::1]:22": refused}, nil)
+	got = w.checkOrigins(t.Context(), []agent.Tunnel{
+		{Name: "g", Type: "http", LocalIP: "localhost", LocalPort: 3000, State: agent.TunnelRunning},
+		{Name: "h", Type: "http", LocalIP: "127.0.0.1", LocalPort: 3000, State: agent.TunnelRunning},
+		{Name: "i", Type: "http", LocalIP: "127.0.0.1", LocalPort: 22, State: agent.TunnelRunning},
+	})
+	if want := "local_service=ok local_service=failed local_service=failed"; outcomes(got) != want {
+		t.Errorf("got %s, want %s", outcomes(got), want)
+	}
+	if got[1].Advice != "Something listens at [::1]:3000: give localhost in place of 127.0.0.1, which finds it there, too." || !strings.HasPrefix(got[2].Advice, "Start the service") {
+		t.Errorf("got %+v", got)
+	}
 	many := make([]agent.Tunnel, maxOrigins*2)
 	if n := len(w.checkOrigins(t.Context(), many)); n != maxOrigins {
 		t.Errorf("got %d checks, want %d", n, maxOrigins)

@@ -120,6 +120,10 @@ const chinese: readonly Sentence[] = [
     '启动 {0} 上的服务，或更改 {1} 通往的服务；在此之前访问此路径的访客会被拒绝。',
   ],
   [
+    'Something listens at {0}: give localhost in place of 127.0.0.1, which finds it there, too.',
+    '有服务在 {0} 监听：请用 localhost 代替 127.0.0.1，这样也能找到它。',
+  ],
+  [
     "Start the service on {0}, or change the tunnel's local address; visitors are turned away until then.",
     '请启动 {0} 上的服务，或修改隧道的本地地址；在此之前访客无法得到服务。',
   ],
