@@ -267,6 +267,16 @@ func TestCurlSendsTheVeryFields(t *testing.T) {
 	}
 }
 
+// TestCurlIsNoRoundOfALoop: with the relay's own mark it would be counted as one, and
+// refused after some that were copied from each other.
+func TestCurlIsNoRoundOfALoop(t *testing.T) {
+	ins, list := hear(t, Limits{}, 1<<20, "GET /a HTTP/1.1\r\nHost: a.test\r\nCdn-Loop: relay.test\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, true)
+	if want := "curl \\\n  'http://a.test/a'"; d.Curl != want {
+		t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
+	}
+}
+
 // TestCurlSendsNoPartOfABody: what was not kept to its end is left to the person, and
 // no service is sent the beginning of it as if that were all.
 func TestCurlSendsNoPartOfABody(t *testing.T) {
