@@ -88,7 +88,7 @@ func nearest(tunnels []*tunnel, again inspect.Repeat) []*tunnel {
 		if err != nil || name == "" {
 			continue
 		}
-		near := 0
+		var near int
 		switch public.Hostname() {
 		case name:
 			near = 3

@@ -76,9 +76,13 @@ func TestARequestOfAnArchiveGoesToTheTunnelOfItsHost(t *testing.T) {
 	r.does(wire.FeatureWildcards)
 	a, _ := configured(t, r, Config{})
 	tunnels := []definition.Tunnel{
-		{Name: "shop", Domain: "shop"}, {Name: "plain", Domain: "shop", Type: "http"}, {Name: "blog", Domain: "blog"},
-		{Name: "all", Domain: "*.shop.relay.test"}, {Name: "own", Domain: "own.shop.relay.test"},
-		{Name: "one", Domain: "twice"}, {Name: "other", Domain: "twice"},
+		{Name: "shop", Domain: "shop"},
+		{Name: "plain", Domain: "shop", Type: "http"},
+		{Name: "blog", Domain: "blog"},
+		{Name: "all", Domain: "*.shop.relay.test"},
+		{Name: "own", Domain: "own.shop.relay.test"},
+		{Name: "one", Domain: "twice"},
+		{Name: "other", Domain: "twice"},
 	}
 	for _, want := range tunnels {
 		want.LocalPort = service(t, func(c net.Conn) {
