@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -49,6 +51,71 @@ func TestVisitByStandardInputAndOutput(t *testing.T) {
 	code, out, errs = run(t, "", "visit", "nas/rdp", "--stdio")
 	if code != 1 || out != "" || !strings.Contains(errs, "none such") {
 		t.Errorf("refused: exit %d, out %q, errors %q", code, out, errs)
+	}
+}
+
+// TestVisitsGoOnWhenTheCommandWithTheDaemonEnds: adit http was there first, and is
+// through with what it published.
+func TestVisitsGoOnWhenTheCommandWithTheDaemonEnds(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.privately(t)
+	d.set("GET /api/v1/status", `{"data":`+strings.Replace(statusJSON, "{", `{"run_by":"adit http",`, 1)+`}`)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	env, _, errs := testEnv("")
+	var ran atomic.Int32
+	env.Inside = func(ctx context.Context, runBy string, ready func()) error {
+		ran.Add(1)
+		ln, err := net.Listen("tcp", d.Listener.Addr().String())
+		if err != nil {
+			return err
+		}
+		again := http.Server{Handler: d.Config.Handler}
+		defer context.AfterFunc(ctx, func() { again.Close() })()
+		ready()
+		if err := again.Serve(ln); !errors.Is(err, http.ErrServerClosed) || runBy != "adit visit" {
+			t.Errorf("run by %s: %v", runBy, err)
+		}
+		return nil
+	}
+	out, said := io.Pipe()
+	env.Out = said
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Run(ctx, env, []string{"visit", "nas/ssh", "--json"})
+		said.Close()
+	}()
+	var first struct{ Listen string }
+	if err := json.NewDecoder(out).Decode(&first); err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, out)
+	greeted := func() {
+		t.Helper()
+		conn, err := net.Dial("tcp", first.Listen)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		hello := make([]byte, len("hello\n"))
+		if _, err := io.ReadFull(conn, hello); err != nil || string(hello) != "hello\n" {
+			t.Errorf("got %q, %v; %s", hello, err, errs)
+		}
+	}
+	greeted()
+	if ran.Load() != 0 {
+		t.Error("a daemon was run beside another")
+	}
+	d.Close()
+	var guests sync.WaitGroup
+	for range 3 {
+		guests.Go(greeted)
+	}
+	guests.Wait()
+	interrupt()
+	if code := <-ended; code != 0 || ran.Load() != 1 || errs.String() != "" {
+		t.Errorf("exit %d, %d daemons run, errors %q", code, ran.Load(), errs)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type world struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	lookup func(ctx context.Context, host string) ([]string, error)
 	getenv func(string) string
+	proxy  func(addr string) (*url.URL, error) // that leads to a relay over TLS; nil: none does
 	now    func() time.Time
 }
 
@@ -44,6 +46,7 @@ func realWorld() world {
 		dial:   new(net.Dialer).DialContext,
 		lookup: net.DefaultResolver.LookupHost,
 		getenv: os.Getenv,
+		proxy:  link.EnvironmentProxy,
 		now:    time.Now,
 	}
 }
@@ -113,7 +116,7 @@ func diagnose(ctx context.Context, w world, st interface {
 }, tunnels TunnelLister, listen string,
 ) []diagnosis.Check {
 	status, auth := st.Status(), st.Auth()
-	checks := []diagnosis.Check{checkToken(auth), w.checkClock(), w.checkProxy()}
+	checks := []diagnosis.Check{checkToken(auth), w.checkClock(), w.checkProxy(status.Relay)}
 	checks = append(checks, w.checkRelay(ctx, status)...)
 	checks = append(checks, checkSession(status))
 	checks = append(checks, checkListener(listen))
@@ -148,8 +151,8 @@ func (w world) checkClock() diagnosis.Check {
 	return c
 }
 
-// checkProxy tells of proxies, without their passwords.
-func (w world) checkProxy() diagnosis.Check {
+// checkProxy tells of the proxy on the way to a relay, without its password.
+func (w world) checkProxy(relay string) diagnosis.Check {
 	c := diagnosis.Check{Name: "proxy", Tried: "HTTPS_PROXY and ALL_PROXY", Status: diagnosis.OK, Result: "none is set"}
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		value := w.getenv(name)
@@ -163,6 +166,9 @@ func (w world) checkProxy() diagnosis.Check {
 			return c
 		}
 		c.Result = fmt.Sprintf("%s is %s://%s; TLS goes through it, UDP does not", name, u.Scheme, u.Host)
+		if via, err := w.proxy(relay); relay != "" && err == nil && via == nil {
+			c.Result = fmt.Sprintf("%s is %s://%s; NO_PROXY leads to the relay without it", name, u.Scheme, u.Host)
+		}
 		return c
 	}
 	return c
@@ -184,6 +190,14 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 	ctx, cancel := context.WithTimeout(ctx, 2*checkTimeout)
 	defer cancel()
 	found, err := w.lookup(ctx, host)
+	if via, no := w.proxy(st.Relay); no != nil || via != nil { // which TLS needs, and nothing else
+		dns.Status, dns.Result = diagnosis.OK, strings.Join(found, ", ")
+		if err != nil {
+			dns.Status, dns.Result = diagnosis.Skipped, "the proxy looks it up for TLS; this machine cannot: "+reason(err)
+		}
+		tcp.Result = "TLS goes through the proxy"
+		return []diagnosis.Check{dns, tcp, checkUDP(udp, st)}
+	}
 	if err != nil {
 		dns.Status, dns.Result = diagnosis.Failed, reason(err)
 		dns.Advice = "See whether this machine has a network and a name server; if it has, ask the relay's operator for its name."
@@ -207,6 +221,11 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 		conn.Close()
 		tcp.Status, tcp.Result = diagnosis.OK, "the relay accepts connections"
 	}
+	return []diagnosis.Check{dns, tcp, checkUDP(udp, st)}
+}
+
+// checkUDP reads off the session whether UDP passes.
+func checkUDP(udp diagnosis.Check, st agent.Status) diagnosis.Check {
 	switch {
 	case st.Connected && st.Transport == "dtls":
 		udp.Status, udp.Result = diagnosis.OK, "the session runs over it"
@@ -214,7 +233,7 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 		udp.Status, udp.Result = diagnosis.Warning, "the session runs over TCP, which is slower on bad networks"
 		udp.Advice = "Let UDP to this port out through the firewall; the session then moves over by itself."
 	}
-	return []diagnosis.Check{dns, tcp, udp}
+	return udp
 }
 
 func checkSession(st agent.Status) diagnosis.Check {
@@ -299,9 +318,13 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	conn, err := w.dial(ctx, "tcp", addr)
+	conn, err := w.dialService(ctx, addr)
 	if err != nil {
 		c.Status, c.Result = diagnosis.Failed, reason(err)
+		if other := w.onlyIPv6(ctx, addr); other != "" && errors.Is(err, socketerr.Refused) {
+			c.Advice = "Something listens at " + other + ": give localhost in place of 127.0.0.1, which finds it there, too."
+			return c
+		}
 		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors are turned away until then."
 		if o.path != "" {
 			c.Advice = "Start the service on " + addr + ", or change where " + o.path + " leads; its visitors are turned away until then."
@@ -311,6 +334,38 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	conn.Close()
 	c.Result = "it accepts connections"
 	return c
+}
+
+// dialService connects to a local service as tunnels do, for which localhost is both
+// loopback addresses.
+func (w world) dialService(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := w.dial(ctx, "tcp", addr)
+	port, named := strings.CutPrefix(addr, "localhost:")
+	if err == nil || !named {
+		return conn, err
+	}
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		if conn, err := w.dial(ctx, "tcp", net.JoinHostPort(ip, port)); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// onlyIPv6 returns where something listens at ::1 in place of 127.0.0.1; empty if
+// nothing does.
+func (w world) onlyIPv6(ctx context.Context, addr string) string {
+	port, ok := strings.CutPrefix(addr, "127.0.0.1:")
+	if !ok {
+		return ""
+	}
+	other := net.JoinHostPort("::1", port)
+	conn, err := w.dial(ctx, "tcp", other)
+	if err != nil {
+		return ""
+	}
+	conn.Close()
+	return other
 }
 
 // reason is the part of a network error that says what happened.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/diagnosis"
+	"adit/tunnel/link"
 )
 
 // sick is a fake agent with another state.
@@ -44,7 +46,13 @@ func testWorld(refused map[string]error, env map[string]string) world {
 			return []string{"192.0.2.7"}, nil
 		},
 		getenv: func(name string) string { return env[name] },
-		now:    func() time.Time { return time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC) },
+		proxy: func(string) (*url.URL, error) {
+			if env["HTTPS_PROXY"] == "" || env["NO_PROXY"] != "" {
+				return nil, nil
+			}
+			return link.ParseProxy(env["HTTPS_PROXY"])
+		},
+		now: func() time.Time { return time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC) },
 	}
 }
 
@@ -115,7 +123,19 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 		},
 		{
 			"broken proxy", testWorld(nil, map[string]string{"HTTPS_PROXY": "http://proxy:port"}), connected, auth,
-			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
+			"token=ok clock=ok proxy=warning relay_dns=ok relay_tcp=skipped relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
+		},
+		{
+			"nothing but a proxy leads out", testWorld(
+				map[string]error{"relay.example": &net.DNSError{Err: "no such host"}, "relay.example:4433": refusal},
+				map[string]string{"HTTPS_PROXY": "http://proxy.example:3128"}), fallback, auth,
+			"token=ok clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=warning session=ok listener=ok local_service=ok local_service=ok",
+		},
+		{
+			"a proxy for others", testWorld(
+				map[string]error{"relay.example:4433": refusal},
+				map[string]string{"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "relay.example"}), lost, auth,
+			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
 	} {
 		f := newFakeAgent()
@@ -135,11 +155,15 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 }
 
 func TestDiagnosisHidesTheProxysPassword(t *testing.T) {
-	c := testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy.example:3128"}).checkProxy()
+	c := testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy.example:3128"}).checkProxy("relay.example:4433")
 	if c.Status != diagnosis.OK || !strings.Contains(c.Result, "http://proxy.example:3128") {
 		t.Errorf("without a scheme: got %+v", c)
 	}
-	c = testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy()
+	c = testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy.example:3128", "NO_PROXY": "*"}).checkProxy("relay.example:4433")
+	if c.Status != diagnosis.OK || !strings.Contains(c.Result, "NO_PROXY leads to the relay without it") {
+		t.Errorf("not for the relay: got %+v", c)
+	}
+	c = testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy("")
 	if c.Status != diagnosis.OK || strings.Contains(c.Result, "secret") || !strings.Contains(c.Result, "socks5://proxy.example:1080") {
 		t.Errorf("got %+v", c)
 	}
@@ -167,6 +191,19 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 	if c := got[5]; c.Tried != "[::1]:22, the local service of /down of the tunnel e" ||
 		c.Advice != "Start the service on [::1]:22, or change where /down leads; its visitors are turned away until then." {
 		t.Errorf("got %+v", c)
+	}
+	refused := os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	w = testWorld(map[string]error{"127.0.0.1:3000": refused, "localhost:3000": refused, "127.0.0.1:22": refused, "[::1]:22": refused}, nil)
+	got = w.checkOrigins(t.Context(), []agent.Tunnel{
+		{Name: "g", Type: "http", LocalIP: "localhost", LocalPort: 3000, State: agent.TunnelRunning},
+		{Name: "h", Type: "http", LocalIP: "127.0.0.1", LocalPort: 3000, State: agent.TunnelRunning},
+		{Name: "i", Type: "http", LocalIP: "127.0.0.1", LocalPort: 22, State: agent.TunnelRunning},
+	})
+	if want := "local_service=ok local_service=failed local_service=failed"; outcomes(got) != want {
+		t.Errorf("got %s, want %s", outcomes(got), want)
+	}
+	if got[1].Advice != "Something listens at [::1]:3000: give localhost in place of 127.0.0.1, which finds it there, too." || !strings.HasPrefix(got[2].Advice, "Start the service") {
+		t.Errorf("got %+v", got)
 	}
 	many := make([]agent.Tunnel, maxOrigins*2)
 	if n := len(w.checkOrigins(t.Context(), many)); n != maxOrigins {

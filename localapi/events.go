@@ -18,8 +18,24 @@ import (
 // keepAliveEvery is how often a silent stream shows that it lives.
 const keepAliveEvery = 15 * time.Second
 
-// streams counts the open event streams.
-type streams struct{ open atomic.Int64 }
+// streams counts what lasts until its reader leaves. Each kind has maxStreams places
+// of its own, so that many of one keep none of the others out.
+type streams struct{ events, holds, visits share }
+
+// share counts the open streams of one kind.
+type share struct{ open atomic.Int64 }
+
+// take takes a place, for release to give back. If all are taken, the error is full
+// with their number.
+func (s *share) take(full string) error {
+	if s.open.Add(1) <= maxStreams {
+		return nil
+	}
+	s.release()
+	return &problem{status: http.StatusServiceUnavailable, code: codeTooManyStreams, message: fmt.Sprintf(full, maxStreams)}
+}
+
+func (s *share) release() { s.open.Add(-1) }
 
 // streamEvents writes the feed as server-sent events (WHATWG HTML, 9.2) until
 // the reader leaves, falls behind by eventTimeout, or the daemon ends.
@@ -28,7 +44,11 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, out, end, err := s.openStream(w, r)
+	if err := s.streams.events.take("%d event streams are open; close one first"); err != nil {
+		return err
+	}
+	defer s.streams.events.release()
+	ctx, out, end, err := openStream(w, r)
 	if err != nil {
 		return err
 	}
@@ -64,18 +84,10 @@ const stillHere = ": still here\n\n"
 
 // openStream makes the answer to r one that lasts, until ctx ends with the
 // reader or the daemon. end must be called when it does.
-func (s *Server) openStream(w http.ResponseWriter, r *http.Request) (ctx context.Context, out *eventWriter, end func(), err error) {
-	if s.streams.open.Add(1) > maxStreams {
-		s.streams.open.Add(-1)
-		return nil, nil, nil, &problem{
-			status: http.StatusServiceUnavailable, code: codeTooManyStreams,
-			message: fmt.Sprintf("%d event streams are open; close one first", maxStreams),
-		}
-	}
+func openStream(w http.ResponseWriter, r *http.Request) (ctx context.Context, out *eventWriter, end func(), err error) {
 	out = &eventWriter{w: w, control: http.NewResponseController(w)}
 	// The request is read; its deadline must not end the answer.
 	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
-		s.streams.open.Add(-1)
 		return nil, nil, nil, fmt.Errorf("lift the read deadline of an event stream: %w", err)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -89,7 +101,6 @@ func (s *Server) openStream(w http.ResponseWriter, r *http.Request) (ctx context
 	return ctx, out, func() {
 		stop()
 		cancel()
-		s.streams.open.Add(-1)
 	}, nil
 }
 

@@ -147,6 +147,7 @@ func TestEventsFitTheDocument(t *testing.T) {
 		agent.EventTunnel:   agent.TunnelEvent{Action: "created", Tunnel: f.tunnels[0]},
 		agent.EventEndpoint: agent.EndpointEvent{Action: "up", Endpoint: f.Endpoints()[0]},
 		agent.EventRequest:  inspect.Summary{ID: "r_1", Kind: "http", State: "open", Time: fakeTime},
+		agent.EventCleared:  agent.ClearedEvent{Requests: 3},
 		agent.EventLog:      logring.Line{Time: fakeTime, Level: "warn", Message: "x", Fields: map[string]any{"a": 1}},
 		feed.TypeMissed:     feed.Missed{Missed: 3, Restarted: true},
 	} {
@@ -160,7 +161,7 @@ func TestEventsFitTheDocument(t *testing.T) {
 
 func TestEventStreamsAreBounded(t *testing.T) {
 	r := serve(t, nil)
-	r.streams.open.Store(maxStreams)
+	r.streams.events.open.Store(maxStreams)
 	resp, err := plainClient.Get(r.url + "/api/v1/events")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "too_many_streams") {
 		t.Errorf("got status %d and %s, want 503 too_many_streams with Retry-After", resp.StatusCode, body)
 	}
-	if got := r.streams.open.Load(); got != maxStreams {
+	if got := r.streams.events.open.Load(); got != maxStreams {
 		t.Errorf("a refused stream is counted: got %d, want %d", got, maxStreams)
 	}
 }

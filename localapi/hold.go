@@ -17,7 +17,11 @@ func (s *Server) holdTunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer hold.Release()
-	ctx, out, end, err := s.openStream(w, r)
+	if err := s.streams.holds.take("%d tunnels are held; let one go first"); err != nil {
+		return err
+	}
+	defer s.streams.holds.release()
+	ctx, out, end, err := openStream(w, r)
 	if err != nil {
 		return err
 	}

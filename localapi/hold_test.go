@@ -80,9 +80,9 @@ func TestHoldEndsCleanlyWithTheDaemon(t *testing.T) {
 	r.wantHolds(t, 0)
 }
 
-func TestHoldsCountAsStreams(t *testing.T) {
+func TestHoldsAreBounded(t *testing.T) {
 	r, _ := serveHolds(t)
-	r.streams.open.Store(maxStreams)
+	r.streams.holds.open.Store(maxStreams)
 	resp, err := plainClient.Post(r.url+"/api/v1/tunnels/t_1/hold", "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestHoldsCountAsStreams(t *testing.T) {
 		t.Errorf("got status %d and %s, want 503 too_many_streams with Retry-After", resp.StatusCode, body)
 	}
 	r.wantHolds(t, 0)
-	if got := r.streams.open.Load(); got != maxStreams {
+	if got := r.streams.holds.open.Load(); got != maxStreams {
 		t.Errorf("a refused stream is counted: got %d, want %d", got, maxStreams)
 	}
 }

@@ -59,8 +59,8 @@ func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
 	}
 	p.Family("adit_local_api_connections", "gauge", "Open connections to the local API.")
 	p.Sample(float64(s.conns.open()))
-	p.Family("adit_local_api_event_streams", "gauge", "Open event streams.")
-	p.Sample(float64(s.streams.open.Load()))
+	p.Family("adit_local_api_event_streams", "gauge", "Open event streams, holds and visits.")
+	p.Sample(float64(s.streams.events.open.Load() + s.streams.holds.open.Load() + s.streams.visits.open.Load()))
 	runtimeMetrics(&p)
 	w.Header().Set("Content-Type", prom.ContentType)
 	_, _ = w.Write([]byte(p.String()))

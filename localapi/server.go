@@ -37,7 +37,7 @@ const (
 	maxDepth       = 32
 	maxHeader      = 32 << 10
 	maxConnections = 1000
-	maxStreams     = 256
+	maxStreams     = 256 // of each kind
 
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second

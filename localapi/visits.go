@@ -64,14 +64,10 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), upgradeVisit) {
 		return invalid("Upgrade", "ask with the headers Connection: Upgrade and Upgrade: "+upgradeVisit)
 	}
-	if s.streams.open.Add(1) > maxStreams {
-		s.streams.open.Add(-1)
-		return &problem{
-			status: http.StatusServiceUnavailable, code: codeTooManyStreams,
-			message: fmt.Sprintf("%d event streams and visits are open; close one first", maxStreams),
-		}
+	if err := s.streams.visits.take("%d visits are open; close one first"); err != nil {
+		return err
 	}
-	defer s.streams.open.Add(-1)
+	defer s.streams.visits.release()
 	// The connection's end is seen by whoever reads it then, and the request's context
 	// does not outlive that it is taken.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))

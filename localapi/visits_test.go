@@ -91,12 +91,49 @@ func TestAPageCannotVisit(t *testing.T) {
 
 func TestVisitsAreBounded(t *testing.T) {
 	r := serve(t, nil)
-	r.streams.open.Store(maxStreams)
+	r.streams.visits.open.Store(maxStreams)
 	_, _, resp := r.visit(t, "", "")
 	if resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("got %+v, want 503", resp)
 	}
-	if r.streams.open.Load() != maxStreams {
+	if r.streams.visits.open.Load() != maxStreams {
 		t.Error("a visit that was refused is counted")
+	}
+}
+
+// TestStreamsOfOneKindKeepNoOtherOut: a database behind a visit may have as many
+// connections as there are places.
+func TestStreamsOfOneKindKeepNoOtherOut(t *testing.T) {
+	r, _ := serveHolds(t)
+	status := map[string]func() int{
+		"events": func() int {
+			resp, err := plainClient.Get(r.url + "/api/v1/events")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			return resp.StatusCode
+		},
+		"hold": func() int {
+			resp, err := plainClient.Post(r.url+"/api/v1/tunnels/t_1/hold", "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			return resp.StatusCode
+		},
+		"visit": func() int {
+			_, _, resp := r.visit(t, "", "")
+			return resp.StatusCode
+		},
+	}
+	for full, places := range map[string]*share{"events": &r.streams.events, "hold": &r.streams.holds, "visit": &r.streams.visits} {
+		places.open.Add(maxStreams)
+		for kind, ask := range status {
+			if got := ask(); (got == http.StatusServiceUnavailable) != (kind == full) {
+				t.Errorf("all places for %s are taken: got %d for %s", full, got, kind)
+			}
+		}
+		places.open.Add(-maxStreams)
 	}
 }

@@ -6,21 +6,50 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 )
 
+// patience is how long a program may take to say that it opens nothing. Some stay as
+// long as the browser does.
+const patience = 2 * time.Second
+
 // Open shows a page in the person's browser. The link is a secret only
-// until it is used, and it is used at once.
-func Open(ctx context.Context, url string) error {
-	for _, command := range commands {
-		path, err := exec.LookPath(command[0])
+// until it is used, and it is used at once. Where nothing opens it, as on a machine
+// without a desktop, the error says what was tried.
+func Open(ctx context.Context, url string) error { return openWith(ctx, url, exec.LookPath) }
+
+func openWith(ctx context.Context, url string, find func(program string) (path string, err error)) error {
+	var failed error
+	for _, command := range commands() {
+		path, err := find(command[0])
 		if err != nil {
 			continue
 		}
-		cmd := exec.CommandContext(ctx, path, append(command[1:], url)...)
-		if err := cmd.Start(); err != nil {
-			return fmt.Errorf("start %s: %w", path, err)
+		err = start(ctx, exec.Command(path, append(command[1:len(command):len(command)], url)...))
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
-		return cmd.Process.Release()
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", path, err))
 	}
-	return errors.New("there is no program to open a browser with")
+	if failed == nil {
+		return errors.New("there is no program to open a browser with")
+	}
+	return failed
+}
+
+// start has cmd open a page, and goes on when it has, or may have.
+func start(ctx context.Context, cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // which may be when the browser is closed
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -1,4 +1,4 @@
 package browser
 
 // commands open a page, best first.
-var commands = [][]string{{"open"}}
+func commands() [][]string { return [][]string{{"open"}} }

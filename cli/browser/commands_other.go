@@ -2,5 +2,13 @@
 
 package browser
 
-// commands open a page, best first.
-var commands = [][]string{{"xdg-open"}, {"gio", "open"}, {"x-www-browser"}}
+import "os"
+
+// commands open a page, best first. Without a display gio says that it has opened what
+// then ends at once; xdg-open knows of browsers in a terminal, and of Windows around WSL.
+func commands() [][]string {
+	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return [][]string{{"xdg-open"}}
+	}
+	return [][]string{{"xdg-open"}, {"gio", "open"}, {"x-www-browser"}}
+}

@@ -1,4 +1,4 @@
 package browser
 
 // commands open a page, best first.
-var commands = [][]string{{"rundll32.exe", "url.dll,FileProtocolHandler"}}
+func commands() [][]string { return [][]string{{"rundll32.exe", "url.dll,FileProtocolHandler"}} }

@@ -24,6 +24,9 @@ var schemePorts = map[string]int{"http": 80, "h2c": 80, "https": 443}
 // URL, which is what one finds in the browser. Whether the scheme is one that the
 // daemon speaks is left to it.
 func parseLocal(text string) (localService, error) {
+	if strings.HasPrefix(text, "unix:") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") {
+		return localService{}, command.Usagef("%q is a file; a local service is reached at a port, as 3000 or nas.lan:80: have it listen at one", text)
+	}
 	scheme, at, isURL := strings.Cut(text, "://")
 	if !isURL {
 		scheme, at = "", text

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"adit/cli/stdio"
@@ -105,5 +106,14 @@ func (r addresses) print(w io.Writer, what string) {
 Try:
   curl %s
   curl --cacert %s %s
-`, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, what, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, r.CAFile, r.PublicURLs.HTTPS)
+`, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, what, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, oneWord(r.CAFile), r.PublicURLs.HTTPS)
+}
+
+// oneWord returns a path as one word of a command line, of any system's shell: the
+// folder for temporary files has the person's name in it on Windows.
+func oneWord(path string) string {
+	if strings.ContainsAny(path, " '&();") {
+		return `"` + path + `"`
+	}
+	return path
 }

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"net"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +25,20 @@ func TestDevKnowsWhetherItsPortIsServed(t *testing.T) {
 	defer conn.Close()
 	if listens(t.Context(), conn.LocalAddr().(*net.TCPAddr).Port) {
 		t.Error("a port that nobody listens on was found")
+	}
+}
+
+// TestDevsCommandsCanBePasted also where the folder for temporary files has a space.
+func TestDevsCommandsCanBePasted(t *testing.T) {
+	for file, want := range map[string]string{
+		"/tmp/adit-dev-1/relay/ca.pem":                          "curl --cacert /tmp/adit-dev-1/relay/ca.pem https://",
+		`C:\Users\Ann Lee\AppData\Local\Temp\adit-dev-1\ca.pem`: `curl --cacert "C:\Users\Ann Lee\AppData\Local\Temp\adit-dev-1\ca.pem" https://`,
+	} {
+		var out strings.Builder
+		report := addresses{CAFile: file}
+		report.PublicURLs.HTTPS = "https://sample.localhost"
+		if report.print(&out, "a sample page"); !strings.Contains(out.String(), want) {
+			t.Errorf("got %s, want %s in it", out.String(), want)
+		}
 	}
 }

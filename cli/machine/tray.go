@@ -170,7 +170,7 @@ func (d *trayDaemon) Watch(ctx context.Context, changed func()) error {
 			return err
 		}
 		switch event.Type {
-		case client.EventRequest, client.EventLog:
+		case client.EventRequest, client.EventCleared, client.EventLog:
 		default:
 			changed()
 		}

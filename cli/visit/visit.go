@@ -67,11 +67,11 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 				}
 				listen = addr.String()
 			}
-			return withDaemon(cmd.Context(), find, func(c *client.Client) error {
+			return withDaemon(cmd.Context(), find, func(w *way) error {
 				if piped {
-					return once(cmd.Context(), std, c, args[0])
+					return once(cmd.Context(), std, w.client, args[0])
 				}
-				return many(cmd.Context(), std, c, args[0], listen)
+				return many(cmd.Context(), std, w, args[0], listen)
 			})
 		},
 	}
@@ -81,12 +81,12 @@ CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
 }
 
 // withDaemon visits with the daemon that runs, or one that runs meanwhile.
-func withDaemon(ctx context.Context, find *daemon.Finder, visit func(*client.Client) error) error {
-	c, own, err := find.ClientOrEmbedded(ctx, "visit")
+func withDaemon(ctx context.Context, find *daemon.Finder, visit func(*way) error) error {
+	c, own, err := find.ClientOrEmbedded(ctx, "adit visit")
 	if err != nil {
 		return err
 	}
-	return cmp.Or(visit(c), own.End())
+	return cmp.Or(visit(&way{client: c, own: own}), own.End())
 }
 
 // once connects standard input and output with the tunnel, until the tunnel's
@@ -109,9 +109,13 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 }
 
 // many leads whoever connects to listen to the tunnel, until ctx ends.
-func many(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel, listen string) error {
-	if err := c.MayVisit(ctx, tunnel); err != nil {
-		return daemon.WithoutToken(ctx, c, err)
+func many(ctx context.Context, std *stdio.Streams, w *way, tunnel, listen string) error {
+	if err := w.client.MayVisit(ctx, tunnel); err != nil {
+		return daemon.WithoutToken(ctx, w.client, err)
+	}
+	var err error
+	if w.found, err = w.client.Status(ctx); err != nil {
+		return err
 	}
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -128,14 +132,14 @@ func many(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel, lis
 	}); err != nil {
 		return err
 	}
-	return serve(ctx, std, c, tunnel, ln)
+	return serve(ctx, std, w, tunnel, ln)
 }
 
 // acceptAgain is how long the next connection waits where one could not be taken.
 const acceptAgain = 200 * time.Millisecond
 
 // serve leads whoever comes by ln to the tunnel, until ctx ends, which closes ln.
-func serve(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel string, ln net.Listener) error {
+func serve(ctx context.Context, std *stdio.Streams, w *way, tunnel string, ln net.Listener) error {
 	var guests sync.WaitGroup
 	defer guests.Wait()
 	said := false
@@ -158,7 +162,7 @@ func serve(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel str
 		}
 		said = false
 		guests.Go(func() {
-			if err := visitFor(ctx, c, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
+			if err := visitFor(ctx, w, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
 			}
 		})
@@ -166,9 +170,9 @@ func serve(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel str
 }
 
 // visitFor leads one connection to the tunnel. Its error is about the way there.
-func visitFor(ctx context.Context, c *client.Client, tunnel string, local *net.TCPConn) error {
+func visitFor(ctx context.Context, w *way, tunnel string, local *net.TCPConn) error {
 	defer local.Close()
-	conn, err := c.Visit(ctx, tunnel)
+	conn, err := w.to(ctx, tunnel)
 	if err != nil {
 		_ = local.SetLinger(0)
 		return err

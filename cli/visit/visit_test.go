@@ -40,7 +40,7 @@ func TestVisitsGoOnAfterAMomentWithoutFiles(t *testing.T) {
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	var said strings.Builder
 	w := &worn{Listener: ln, fails: 2, took: cancel}
-	err = serve(ctx, stdio.New(strings.NewReader(""), io.Discard, &said), client.New("http://127.0.0.1:1"), "nas/ssh", w)
+	err = serve(ctx, stdio.New(strings.NewReader(""), io.Discard, &said), &way{client: client.New("http://127.0.0.1:1")}, "nas/ssh", w)
 	if err != nil || !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("got %v, want that it goes on until it is ended", err)
 	}

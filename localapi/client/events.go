@@ -20,6 +20,7 @@ const (
 	EventTunnel   = "tunnel"   // TunnelEvent
 	EventEndpoint = "endpoint" // EndpointEvent
 	EventRequest  = "request"  // RequestSummary
+	EventCleared  = "cleared"  // ClearedEvent: the inspected requests until now are gone
 	EventLog      = "log"      // LogEntry
 	EventMissed   = "missed"   // MissedEvent: load the lists anew
 )

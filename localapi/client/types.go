@@ -385,6 +385,12 @@ type EndpointEvent struct {
 	Endpoint Endpoint `json:"endpoint"`
 }
 
+// ClearedEvent: All inspected requests and flows were forgotten: load the list anew.
+type ClearedEvent struct {
+	// How many.
+	Requests int `json:"requests"`
+}
+
 // MissedEvent: Events between are no longer held: load the lists anew. Its id is that of the last event lost.
 type MissedEvent struct {
 	// How many.

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"strconv"
+	"strings"
 
+	"adit/internal/wildcard"
 	"adit/tunnel/agent/inspect"
 	"adit/tunnel/agent/refusal"
 )
@@ -19,7 +23,9 @@ func (a *Agent) Request(id string, reveal bool) (inspect.Detail, bool) {
 }
 
 // ClearRequests forgets all entries.
-func (a *Agent) ClearRequests() { a.inspector.Clear() }
+func (a *Agent) ClearRequests() {
+	a.feed.Publish(EventCleared, ClearedEvent{Requests: a.inspector.Clear()})
+}
 
 // WriteHAR writes the entries that f picks as HAR 1.2.
 func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
@@ -38,13 +44,14 @@ func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	return n, err
 }
 
-// replayTarget is the tunnel of id; without an id, as of an imported request, it
-// is the only one that carries HTTP.
-func (a *Agent) replayTarget(id string) (*tunnel, *refusal.Error) {
+// replayTarget is the tunnel that again came through. An imported request came through
+// none: it is the only one that carries HTTP, or else the one that a visitor who asks
+// for the request's address would reach.
+func (a *Agent) replayTarget(again inspect.Repeat) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if id != "" {
-		if t := a.tunnels[id]; t != nil {
+	if again.TunnelID != "" {
+		if t := a.tunnels[again.TunnelID]; t != nil {
 			return t, nil
 		}
 		return nil, &refusal.Error{Code: refusal.CodeNotFound, Message: "the tunnel that this request came through is not there any more"}
@@ -55,10 +62,52 @@ func (a *Agent) replayTarget(id string) (*tunnel, *refusal.Error) {
 			web = append(web, t)
 		}
 	}
-	if len(web) != 1 {
-		return nil, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: fmt.Sprintf("a request of an archive is sent to the one tunnel that carries HTTP, and there are %d", len(web))}
+	switch len(web) {
+	case 0:
+		return nil, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "a request of an archive is sent to a tunnel that carries HTTP, and there is none"}
+	case 1:
+		return web[0], nil
 	}
-	return web[0], nil
+	there := nearest(web, again)
+	if len(there) != 1 {
+		return nil, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: fmt.Sprintf(
+			"a request of an archive is sent to the tunnel of its Host, and %d of the %d tunnels that carry HTTP are at %s; give it the Host of one", len(there), len(web), strconv.Quote(again.Host))}
+	}
+	return there[0], nil
+}
+
+// nearest returns those of tunnels whose public address is again's: of its name rather
+// than of a wildcard, and then of its scheme.
+func nearest(tunnels []*tunnel, again inspect.Repeat) []*tunnel {
+	asked := url.URL{Host: strings.ToLower(again.Host)}
+	name := strings.TrimSuffix(asked.Hostname(), ".")
+	var there []*tunnel
+	best := 0
+	for _, t := range tunnels {
+		public, err := url.Parse(t.grant.PublicURL)
+		if err != nil || name == "" {
+			continue
+		}
+		var near int
+		switch public.Hostname() {
+		case name:
+			near = 3
+		case wildcard.Of(name):
+			near = 1
+		default:
+			continue
+		}
+		if public.Scheme == again.Scheme {
+			near++
+		}
+		if near > best {
+			best, there = near, nil
+		}
+		if near == best {
+			there = append(there, t)
+		}
+	}
+	return there
 }
 
 // Replay sends a kept request to its tunnel's origin again, changed by edit,
@@ -71,7 +120,7 @@ func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspe
 	case err != nil:
 		return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: err.Error()}
 	}
-	t, no := a.replayTarget(again.TunnelID)
+	t, no := a.replayTarget(again)
 	if no != nil {
 		return inspect.Detail{}, no
 	}

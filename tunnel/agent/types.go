@@ -150,6 +150,7 @@ const (
 	EventTunnel   = "tunnel"   // Data is a TunnelEvent
 	EventEndpoint = "endpoint" // Data is an EndpointEvent
 	EventRequest  = "request"  // Data is an inspect.Summary, as it is when the event is read
+	EventCleared  = "cleared"  // Data is a ClearedEvent
 	EventLog      = "log"      // Data is a log line (see internal/logring)
 )
 
@@ -157,6 +158,11 @@ const (
 type TunnelEvent struct {
 	Action string `json:"action"` // created, changed, deleted
 	Tunnel Tunnel `json:"tunnel"`
+}
+
+// ClearedEvent tells that the inspector's entries were forgotten.
+type ClearedEvent struct {
+	Requests int `json:"requests"` // how many
 }
 
 // EndpointEvent tells that an endpoint came, changed or went.

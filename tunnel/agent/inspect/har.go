@@ -71,6 +71,7 @@ type (
 		// Encoding is base64 or absent; not in the specification, but written
 		// and read by many for what is not text.
 		Encoding string `json:"encoding,omitempty"`
+		Comment  string `json:"comment,omitempty"` // cutBody, or absent
 	}
 	harResponse struct {
 		Status      int        `json:"status"`
@@ -89,6 +90,7 @@ type (
 		MimeType    string `json:"mimeType"`
 		Text        string `json:"text,omitempty"`
 		Encoding    string `json:"encoding,omitempty"`
+		Comment     string `json:"comment,omitempty"` // cutBody, or absent
 	}
 	harTimings struct {
 		Send    float64 `json:"send"`
@@ -96,6 +98,9 @@ type (
 		Receive float64 `json:"receive"`
 	}
 )
+
+// cutBody is the comment of a body of which the archive has the beginning at most.
+const cutBody = "cut: adit did not keep all of this body"
 
 // WriteHAR writes the HTTP entries that f picks, oldest first; reveal shows what
 // is redacted otherwise. Entries of which no request was heard are left out.
@@ -142,7 +147,7 @@ func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal boo
 
 func (e *entry) har(reveal bool) harEntry {
 	e.mu.Lock()
-	first := e.firstByte
+	first, sent := e.firstByte, e.req.ended || e.upgrade
 	e.mu.Unlock()
 	d := e.detail(reveal)
 	h := harEntry{StartedDateTime: d.Time, Time: d.DurationMillis, Comment: d.Error}
@@ -164,10 +169,14 @@ func (e *entry) har(reveal bool) harEntry {
 			}
 		}
 	}
-	if q.Body.Text != "" || q.Body.Base64 != "" {
+	cut := q.Body.Truncated || !sent
+	if q.Body.Text != "" || q.Body.Base64 != "" || cut {
 		h.Request.PostData = &harPost{MimeType: get(q.Headers, "Content-Type"), Params: []harPair{}, Text: q.Body.Text}
 		if q.Body.Base64 != "" {
 			h.Request.PostData.Text, h.Request.PostData.Encoding = q.Body.Base64, "base64"
+		}
+		if cut {
+			h.Request.PostData.Comment = cutBody
 		}
 	}
 	h.Response = harResponse{Status: d.Status, Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1}
@@ -183,6 +192,9 @@ func (e *entry) har(reveal bool) harEntry {
 		h.Response.Content = harContent{Size: r.Body.Size, MimeType: d.ContentType, Text: r.Body.Text}
 		if r.Body.Base64 != "" {
 			h.Response.Content.Text, h.Response.Content.Encoding = r.Body.Base64, "base64"
+		}
+		if r.Body.Truncated {
+			h.Response.Content.Comment = cutBody
 		}
 		if r.Body.Encoding != "" {
 			h.Response.Content.Size = int64(len(r.Body.Text))
@@ -328,10 +340,12 @@ func (ins *Inspector) take(h imported) *entry {
 	}
 	e.keepHead(&e.req, harHead(h.Request.Method+" "+h.url.RequestURI()+" "+harProto(h.Request.HTTPVersion), h.Request.Headers, h.url.Host))
 	e.keepBody(&e.req, h.reqBody)
+	e.req.truncated = e.req.truncated || h.Request.PostData != nil && h.Request.PostData.Comment == cutBody
 	if h.Response.Status > 0 {
 		line := harProto(cmp.Or(h.Response.HTTPVersion, h.Request.HTTPVersion)) + " " + strconv.Itoa(h.Response.Status) + " " + http.StatusText(h.Response.Status)
 		e.keepHead(&e.res, harHead(line, h.Response.Headers, ""))
 		e.keepBody(&e.res, h.resBody)
+		e.res.truncated = e.res.truncated || h.Response.Content.Comment == cutBody
 	}
 	e.req.ended, e.res.ended = true, true
 	e.in.Store(int64(len(e.req.head) + e.req.body.size))

@@ -52,6 +52,51 @@ func TestHARGoesOutAndComesIn(t *testing.T) {
 	}
 }
 
+// TestArchiveTellsOfACutBody: whoever reads it takes the beginning for the whole
+// otherwise, and so does who replays it.
+func TestArchiveTellsOfACutBody(t *testing.T) {
+	head := "POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Type: a/b\r\nContent-Length: 8\r\n\r\n"
+	for name, c := range map[string]struct {
+		limits            Limits
+		visitor, origin   string
+		request, response string // the comments
+	}{
+		"all of it":       {Limits{}, head + "one, two", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", "", ""},
+		"too large":       {Limits{Body: 3}, head + "one, two", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", cutBody, cutBody},
+		"cut off":         {Limits{}, head + "one,", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", cutBody, ""},
+		"not begun":       {Limits{}, head, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", cutBody, ""},
+		"without a body":  {Limits{}, getA, "HTTP/1.1 204 No Content\r\n\r\n", "", ""},
+		"another's bytes": {Limits{}, "GET /ws HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\nxyz", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\nabc", "", ""},
+	} {
+		ins, _ := hear(t, c.limits, 1<<20, c.visitor, c.origin)
+		for turn := range 2 { // as it was, and imported
+			var out bytes.Buffer
+			if err := ins.WriteHAR(&out, Filter{}, "1.0", true); err != nil {
+				t.Fatal(err)
+			}
+			var doc har
+			if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+				t.Fatal(err)
+			}
+			e, request := doc.Log.Entries[0], ""
+			if e.Request.PostData != nil {
+				request = e.Request.PostData.Comment
+			}
+			if response := e.Response.Content.Comment; request != c.request || response != c.response {
+				t.Errorf("%s, turn %d: got %q and %q, want %q and %q", name, turn, request, response, c.request, c.response)
+			}
+			_, err := ins.Repeat(ins.List(Filter{})[0].ID, Edit{})
+			if got, want := errors.Is(err, ErrCut), c.request != ""; got != want {
+				t.Errorf("%s, turn %d: replayed: got %v", name, turn, err)
+			}
+			ins = New(Limits{})
+			if _, err := ins.ReadHAR(&out); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestArchiveHasRequestsAlone: of a visitor whom the service did not take, nothing may
 // have been heard, and who reads archives wants a URL of each entry.
 func TestArchiveHasRequestsAlone(t *testing.T) {
@@ -219,6 +264,16 @@ func TestCurlSendsTheVeryFields(t *testing.T) {
 		if want := "curl --request 'POST' \\\n" + want + "  --data-raw 'x' \\\n  'http://a.test/a'"; d.Curl != want {
 			t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
 		}
+	}
+}
+
+// TestCurlIsNoRoundOfALoop: with the relay's own mark it would be counted as one, and
+// refused after some that were copied from each other.
+func TestCurlIsNoRoundOfALoop(t *testing.T) {
+	ins, list := hear(t, Limits{}, 1<<20, "GET /a HTTP/1.1\r\nHost: a.test\r\nCdn-Loop: relay.test\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n")
+	d, _ := ins.Detail(list[0].ID, true)
+	if want := "curl \\\n  'http://a.test/a'"; d.Curl != want {
+		t.Errorf("got\n%s\nwant\n%s", d.Curl, want)
 	}
 }
 

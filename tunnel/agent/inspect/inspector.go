@@ -179,10 +179,10 @@ func (ins *Inspector) evict() {
 	}
 }
 
-// Clear forgets all entries.
-func (ins *Inspector) Clear() {
+// Clear forgets all entries, and returns how many there were.
+func (ins *Inspector) Clear() int {
 	if ins == nil {
-		return
+		return 0
 	}
 	ins.mu.Lock()
 	old := ins.entries
@@ -191,6 +191,7 @@ func (ins *Inspector) Clear() {
 	for _, e := range old {
 		e.drop()
 	}
+	return len(old)
 }
 
 func (ins *Inspector) find(id string) *entry {

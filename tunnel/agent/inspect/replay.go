@@ -33,6 +33,9 @@ type Repeat struct {
 	// imported one may have.
 	HTTP2       bool
 	ContentType string
+	// Scheme and Host are those of the address that an imported request went to, and
+	// Host, with its port if it has one, that of its Host header if the edit has another.
+	Scheme, Host string
 }
 
 // Repeat returns the request of the entry id, changed by edit. The connection is
@@ -76,7 +79,8 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	if edit.Headers != nil {
 		headers = withSecrets(edit.Headers, headers, s.secret)
 	}
-	again := Repeat{TunnelID: s.summary.TunnelID, TunnelPath: s.summary.TunnelPath, Method: method, HTTP2: parts[2] == "HTTP/2.0" || parts[2] == "HTTP/3.0", ContentType: get(headers, "Content-Type")}
+	scheme, _, _ := strings.Cut(s.url, "://")
+	again := Repeat{Scheme: strings.ToLower(scheme), Host: get(headers, "Host"), TunnelID: s.summary.TunnelID, TunnelPath: s.summary.TunnelPath, Method: method, HTTP2: parts[2] == "HTTP/2.0" || parts[2] == "HTTP/3.0", ContentType: get(headers, "Content-Type")}
 	return again.build(path, headers, body, newBody)
 }
 

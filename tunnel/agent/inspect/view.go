@@ -303,7 +303,7 @@ func curl(s snapshot, reveal bool) string {
 	for _, h := range headers {
 		switch strings.ToLower(h.Name) {
 		case "host", "content-length", "transfer-encoding", "connection", "accept-encoding",
-			"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix", "forwarded":
+			"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix", "forwarded", "cdn-loop":
 			continue // curl's own, or the edge's
 		}
 		if steers(h.Name + h.Value) {

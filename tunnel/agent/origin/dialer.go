@@ -98,6 +98,26 @@ func (d *Dialer) Refused(ctx context.Context, s Service) (netip.Addr, error) {
 	return netip.Addr{}, nil
 }
 
+// onlyIPv6 reports whether something listens at ::1 at the port of a service that was
+// looked for at 127.0.0.1: many a development server does, where localhost is ::1 first.
+func (d *Dialer) onlyIPv6(ctx context.Context, s Service) bool {
+	if s.Host != "127.0.0.1" || d.Guard.Check(netip.IPv6Loopback(), s.Port) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, loopbackWait)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(netip.IPv6Loopback(), uint16(s.Port)).String())
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// loopbackWait is how long onlyIPv6 looks. Whoever is at loopback answers at once.
+const loopbackWait = 250 * time.Millisecond
+
 // Dial connects to a service, and sends header, if there is one, before all else: it
 // is read before TLS begins. With http2 the service is asked for that in TLS. Its
 // errors are for people to read.
@@ -129,6 +149,9 @@ func (d *Dialer) Dial(ctx context.Context, s Service, header []byte, http2 bool)
 		}
 	}
 	if err != nil {
+		if errors.Is(err, socketerr.Refused) && d.onlyIPv6(ctx, s) {
+			return nil, fmt.Errorf("nothing listens at the local address %s, but something does at [::1]:%d; give localhost in place of 127.0.0.1", s, s.Port)
+		}
 		return nil, s.Unreached(err)
 	}
 	if len(header) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,35 @@ func TestLocalhostIsBothLoopbacks(t *testing.T) {
 			continue
 		}
 		c.Close()
+	}
+}
+
+// TestAServiceAtTheOtherLoopbackIsTold: whoever started one is sure that it runs.
+func TestAServiceAtTheOtherLoopbackIsTold(t *testing.T) {
+	ln, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6 loopback: %v", err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	own := Guard{Refuse: func(ip netip.Addr, _ int) error {
+		if ip == netip.IPv6Loopback() {
+			return errors.New("adit's own page listens there")
+		}
+		return nil
+	}}
+	for _, c := range []struct {
+		guard Guard
+		want  string
+	}{
+		{Guard{}, "nothing listens at the local address " + at + ", but something does at " + ln.Addr().String() + "; give localhost in place of 127.0.0.1"},
+		{own, "nothing listens at the local address " + at},
+	} {
+		d := &Dialer{Timeout: 5 * time.Second, Guard: c.guard}
+		if _, err := d.Dial(t.Context(), Service{Host: "127.0.0.1", Port: port}, nil, false); err == nil || err.Error() != c.want {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
 	}
 }
 

@@ -439,6 +439,7 @@ export interface paths {
          *     | `tunnel` | TunnelEvent | a tunnel was created, changed or deleted |
          *     | `endpoint` | EndpointEvent | an endpoint came up, changed or went |
          *     | `request` | RequestSummary | an inspected request or flow began or ended |
+         *     | `cleared` | ClearedEvent | all inspected requests and flows were forgotten: load the list anew |
          *     | `log` | LogEntry | the daemon wrote a line |
          *     | `missed` | MissedEvent | first of a resumed stream, if events between are no longer held |
          *
@@ -508,7 +509,8 @@ export interface paths {
         put?: never;
         /**
          * Send a request to the origin again, as it was or edited.
-         * @description A body is optional; what it leaves out is taken from the recorded request.
+         * @description A body is optional; what it leaves out is taken from the recorded request. A request that was imported
+         *     goes to the only tunnel that carries HTTP, or else to the one whose public address its Host is.
          */
         post: operations["replayRequest"];
         delete?: never;
@@ -1264,6 +1266,11 @@ export interface components {
             action: "up" | "changed" | "down";
             endpoint: components["schemas"]["Endpoint"];
         };
+        /** @description All inspected requests and flows were forgotten: load the list anew. */
+        ClearedEvent: {
+            /** @description How many. */
+            requests: number;
+        };
         /** @description Events between are no longer held: load the lists anew. Its id is that of the last event lost. */
         MissedEvent: {
             /**
@@ -1849,7 +1856,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description As many event streams are open as the daemon serves. */
+        /** @description As many event streams are open, or as many tunnels held, or as many visits open, as the daemon serves. */
         TooManyStreams: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];

@@ -21,6 +21,7 @@ export type Invitation = Schemas['Invitation'];
 export type VisitState = Schemas['VisitState'];
 export type TunnelEvent = Schemas['TunnelEvent'];
 export type EndpointEvent = Schemas['EndpointEvent'];
+export type ClearedEvent = Schemas['ClearedEvent'];
 export type MissedEvent = Schemas['MissedEvent'];
 export type RequestSummary = Schemas['RequestSummary'];
 export type RequestDetail = Schemas['RequestDetail'];
@@ -46,6 +47,7 @@ export interface Events {
   tunnel: TunnelEvent;
   endpoint: EndpointEvent;
   request: RequestSummary;
+  cleared: ClearedEvent;
   log: LogEntry;
   missed: MissedEvent;
 }

@@ -52,6 +52,15 @@ const chinese: readonly Sentence[] = [
     '请设为类似 http://proxy.example:3128 的地址，或不要设置。',
   ],
   ['{0} is {1}; TLS goes through it, UDP does not', '{0} 为 {1}；TLS 经由它，UDP 不经由它'],
+  [
+    '{0} is {1}; NO_PROXY leads to the relay without it',
+    '{0} 为 {1}；NO_PROXY 使到中继的连接不经由它',
+  ],
+  [
+    'the proxy looks it up for TLS; this machine cannot: {0*}',
+    'TLS 由代理解析；本机无法解析：{0*}',
+  ],
+  ['TLS goes through the proxy', 'TLS 经由代理'],
   ['the address of the relay', '中继的地址'],
   ['the address of {0}', '{0} 的地址'],
   ['TCP to the relay', '到中继的 TCP'],
@@ -109,6 +118,10 @@ const chinese: readonly Sentence[] = [
   [
     'Start the service on {0}, or change where {1} leads; its visitors are turned away until then.',
     '启动 {0} 上的服务，或更改 {1} 通往的服务；在此之前访问此路径的访客会被拒绝。',
+  ],
+  [
+    'Something listens at {0}: give localhost in place of 127.0.0.1, which finds it there, too.',
+    '有服务在 {0} 监听：请用 localhost 代替 127.0.0.1，这样也能找到它。',
   ],
   [
     "Start the service on {0}, or change the tunnel's local address; visitors are turned away until then.",
@@ -423,8 +436,12 @@ const chinese: readonly Sentence[] = [
   ['auth_token is required', '请填写认证令牌'],
   ['the tunnel that this request came through is not there any more', '此请求经过的隧道已不存在'],
   [
-    'a request of an archive is sent to the one tunnel that carries HTTP, and there are {0}',
-    '归档文件中的请求会发往唯一承载 HTTP 的隧道，而现有 {0} 条这样的隧道',
+    'a request of an archive is sent to a tunnel that carries HTTP, and there is none',
+    '归档文件中的请求会发往承载 HTTP 的隧道，而现在没有这样的隧道',
+  ],
+  [
+    'a request of an archive is sent to the tunnel of its Host, and {0} of the {1} tunnels that carry HTTP are at {2}; give it the Host of one',
+    '归档文件中的请求会发往其 Host 对应的隧道，而 {1} 条承载 HTTP 的隧道中有 {0} 条位于 {2}；请改用其中一条隧道的 Host',
   ],
   ['the tunnel carries no HTTP any more', '此隧道不再承载 HTTP'],
   ['the inspector did not keep the repeated request', '重放的请求未被保留'],
@@ -471,11 +488,9 @@ const chinese: readonly Sentence[] = [
     'send the body as application/json, in UTF-8 and not compressed',
     '请求体须为未压缩的 UTF-8 application/json',
   ],
-  [
-    '{0} event streams and visits are open; close one first',
-    '已打开 {0} 个事件流和访问，请先关闭一个',
-  ],
   ['{0} event streams are open; close one first', '已打开 {0} 个事件流，请先关闭一个'],
+  ['{0} tunnels are held; let one go first', '已有 {0} 个隧道被占用保持，请先释放一个'],
+  ['{0} visits are open; close one first', '已打开 {0} 个访问，请先关闭一个'],
   [
     '{0} may not use this API; [local_api] allowed_origins lists those that may',
     '{0} 不能使用此 API；[local_api] allowed_origins 列出了允许的来源',

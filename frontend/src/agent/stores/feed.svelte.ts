@@ -198,6 +198,10 @@ class Feed {
         case 'request':
           requestEvents.push(data as RequestSummary);
           break;
+        case 'cleared': // by whichever page: those that came before are gone
+          requestEvents.length = 0;
+          this.#fill(requests);
+          break;
         case 'log':
           logEvents.push(data as LogEntry);
           break;

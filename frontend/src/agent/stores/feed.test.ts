@@ -133,6 +133,18 @@ describe('feed', () => {
     expect([times('tunnels'), times('requests'), times('logs')]).toEqual([2, 2, 2]);
   });
 
+  it('forgets the requests that another page has cleared', async () => {
+    void feed.run(page.signal);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(requests.items.length).toBe(1);
+    answers.requests = data({ items: [] });
+    streams[0]?.enqueue(event(7, 'request', summary(2)));
+    streams[0]?.enqueue(event(8, 'cleared', { requests: 2 }));
+    streams[0]?.enqueue(event(9, 'request', summary(3)));
+    await vi.advanceTimersByTimeAsync(200);
+    expect(requests.items.map((r) => r.id)).toEqual([summary(3).id]);
+  });
+
   it('gives its connection back while nobody looks', async () => {
     const look = (hidden: boolean) => {
       seen.hidden = hidden;

@@ -5,6 +5,10 @@ import type { Sentence } from './sentences';
  * it to the relay. A test holds it against the daemon's code.
  */
 export const originSentences: readonly Sentence[] = [
+  [
+    'nothing listens at the local address {0}, but something does at {1}; give localhost in place of 127.0.0.1',
+    '本地地址 {0} 上没有服务在监听，但 {1} 上有；请用 localhost 代替 127.0.0.1',
+  ],
   ['nothing listens at the local address {0}', '本地地址 {0} 上没有服务在监听'],
   ['this tunnel has no path {0}', '此隧道没有路径 {0}'],
   ['the local service at {0} does not accept connections', '{0} 的本地服务不接受连接'],
