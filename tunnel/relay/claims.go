@@ -130,8 +130,8 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 	for _, old := range p.held { // the name that it had
 		if name := claims.DomainOf(old.Target); name != "" && !wildcard.Is(name) && s.mayHave(ctx, p.scope, name) == nil {
 			face.Domain, face.Target = name, old.Target
-			if t, err := s.open(ctx, p, face); err == nil {
-				return t, nil
+			if t, err := s.open(ctx, p, face); !lost(err) {
+				return t, err
 			}
 		}
 	}
@@ -166,8 +166,8 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 	for _, old := range p.held {
 		if network, port, ok := claims.PortOf(old.Target); ok && network == c.Type && ports.Has(port) && p.scope.AllowsPort(port) {
 			face.Port, face.Target = port, old.Target
-			if t, err := s.open(ctx, p, face); err == nil {
-				return t, nil
+			if t, err := s.open(ctx, p, face); !lost(err) {
+				return t, err
 			}
 		}
 	}
@@ -241,12 +241,19 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 		if errors.Is(err, routing.ErrEnding) {
 			return nil, shuttingDown()
 		}
-		return nil, r.portRefused(face, err)
+		return nil, r.portRefused(face, had, err)
 	}
 	if r.acme != nil && c.Type == wire.TypeHTTPS {
 		r.acme.Want(face.Domain)
 	}
 	return &tunnel{face: face, backend: backend, endpoint: ep, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
+}
+
+// lost reports whether a tunnel that asks for no name or port in particular cannot have
+// again what it had: else that is its own still, and what was in the way may pass.
+func lost(err error) bool {
+	var p *wire.Problem
+	return errors.As(err, &p) && (p.Code == wire.CodeTaken || p.Code == wire.CodeForbidden)
 }
 
 func fieldOf(f routing.Face) string {

@@ -207,6 +207,10 @@ export const relaySentences: readonly Sentence[] = [
     '{0*} 正以另一种模式使用，请选择该模式，或换一个名称或端口',
   ],
   [
+    "another program on the relay's machine has {0*} now, which this tunnel keeps; it is tried again by itself: ask the relay's operator, or choose another port",
+    '中继所在机器上的另一个程序正在使用{0*}，此隧道仍保留它，系统会自动重试；也可以联系中继的管理员，或换一个端口',
+  ],
+  [
     "{0*} is in use on the relay's machine; choose another",
     '{0*} 在中继所在的机器上已被使用，请换一个',
   ],
