@@ -201,7 +201,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 // client's.
 func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
-	_, known := r.store.Claims.Get(face.Target)
+	was, _ := r.store.Claims.Get(face.Target)
 	had := slices.ContainsFunc(p.held, func(c claims.Claim) bool { return c.Target == face.Target })
 	holder := claims.Holder{
 		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
@@ -217,9 +217,16 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 	case err != nil:
 		return nil, err
 	}
+	fresh := was.ClientID != s.client.ID // its client did not have it
 	giveBack := func() {
-		if !had && (!known || len(taken.Holders) > 1) {
+		if !had && (fresh || len(taken.Holders) > 1) {
 			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more
+		}
+	}
+	if fresh {
+		if err := s.stillApart(ctx, p.scope, face); err != nil {
+			giveBack()
+			return nil, err
 		}
 	}
 	if err := r.store.Policies.Claimed(ctx, face.Target, s.client.ID); err != nil {

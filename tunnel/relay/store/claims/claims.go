@@ -232,35 +232,6 @@ func (c *Registry) CountOfClient(id string) int {
 	return len(c.byClient[id])
 }
 
-// Related returns another client's name that name is under, below base, or that
-// is under name. Wildcards are above all names below theirs. Of a name that the
-// client has already there is none.
-func (c *Registry) Related(name, base, clientID string) (other string, ok bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.owner[TargetDomain(name)].client == clientID {
-		return "", false
-	}
-	for _, above, more := strings.Cut(name, "."); more && above != base; _, above, more = strings.Cut(above, ".") {
-		for _, at := range []string{above, "*." + above} {
-			if owner, taken := c.owner[TargetDomain(at)]; taken && owner.client != clientID {
-				return at, true
-			}
-		}
-	}
-	below, _ := wildcard.Base(name)
-	below = "." + below
-	for target, owner := range c.owner {
-		if owner.client == clientID || !strings.HasSuffix(target, below) {
-			continue
-		}
-		if other := DomainOf(target); other != "" {
-			return other, true
-		}
-	}
-	return "", false
-}
-
 // OfTunnel returns the targets that one tunnel of an agent holds.
 func (c *Registry) OfTunnel(clientID, instance, key string) []Claim {
 	c.mu.RLock()
