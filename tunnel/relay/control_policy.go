@@ -125,6 +125,8 @@ func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e cons
 		return "", wire.Forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
 	case !s.mayEdit(target):
 		return "", errOperators
+	case !s.relay.trail.leave(s.client.ID):
+		return "", &wire.Problem{Code: wire.CodeLimit, Message: "this client has changed very much in a short time; try again in a minute"}
 	}
 	ctx := audit.WithActor(r.Context(), audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
 	end, err := s.relay.ledger.Begin(ctx, "policy of "+names.Shown(target))

@@ -207,6 +207,14 @@ export const relaySentences: readonly Sentence[] = [
     '{0*} 正以另一种模式使用，请选择该模式，或换一个名称或端口',
   ],
   [
+    'this client has proved very many names in a short time; the relay takes one a minute now',
+    '此客户端在短时间内验证了过多名称，中继现在每分钟只接受一个',
+  ],
+  [
+    'this client has changed very much in a short time; try again in a minute',
+    '此客户端在短时间内更改过多，请在一分钟后重试',
+  ],
+  [
     "another program on the relay's machine has {0*} now, which this tunnel keeps; it is tried again by itself: ask the relay's operator, or choose another port",
     '中继所在机器上的另一个程序正在使用{0*}，此隧道仍保留它，系统会自动重试；也可以联系中继的运营者，或换一个端口',
   ],
