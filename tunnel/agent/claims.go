@@ -126,12 +126,14 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	case c.err == nil:
 		t.holdLocked(&t.first, held{live: l, rev: c.rev, number: c.got.Number})
 		t.endpointID = c.got.EndpointID
-		t.failure = ""
+		t.failure, t.delay = "", ""
 		t.grant = state.Grant{PublicURL: c.got.PublicURL, Domain: c.got.Domain, RemotePort: c.got.RemotePort, Chosen: c.chosen}.Of(t.spec)
 		t.since = time.Now()
 		a.second.look()
+	case c.note && control.Answered(c.err) && t.rev == c.rev && !refused:
+		t.delay = control.Clip(c.err.Error())
 	case refused && c.note:
-		t.failure = control.Clip(c.err.Error())
+		t.failure, t.delay = control.Clip(c.err.Error()), ""
 		if t.first.live != l {
 			break
 		}

@@ -37,6 +37,7 @@ type tunnel struct {
 	deleted bool
 	fault   string // why the spec of the state file may not be; it is not claimed then
 	failure string // why the relay refuses it; empty if it does not
+	delay   string // why the relay could not serve it when it was asked last, and is asked again
 
 	grant state.Grant // what the relay gave last; kept when the session goes
 	// first is the claim on the session in use, or on the one before until there is
@@ -151,6 +152,9 @@ func (t *tunnel) snapshot(state string) Tunnel {
 		Paths: append([]definition.Path{}, t.spec.Paths...), Visitors: append([]string{}, t.spec.Visitors...), ProxyProtocol: t.spec.ProxyProtocol, Inspect: t.spec.Inspected(),
 		Ephemeral: t.spec.Ephemeral, Declared: t.declared,
 		PublicURL: t.grant.PublicURL, State: state, Error: cmp.Or(t.fault, t.failure), CreatedAt: t.created,
+	}
+	if state == TunnelStarting {
+		s.Error = t.delay
 	}
 	if s.Domain == "" && !t.grant.GivenUp {
 		s.Domain = t.grant.Domain

@@ -130,8 +130,8 @@ func (s *session) place(ctx context.Context, p placing) (*tunnel, error) {
 	for _, old := range p.held { // the name that it had
 		if name := claims.DomainOf(old.Target); name != "" && !wildcard.Is(name) && s.mayHave(ctx, p.scope, name) == nil {
 			face.Domain, face.Target = name, old.Target
-			if t, err := s.open(ctx, p, face); err == nil {
-				return t, nil
+			if t, err := s.open(ctx, p, face); !lost(err) {
+				return t, err
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 		if !ports.Has(c.RemotePort) {
 			return nil, &wire.Problem{
 				Code: wire.CodeForbidden, Field: "remote_port",
-				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or leave remote_port out", c.Type, ports.First, ports.Last),
+				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or none, and the relay gives one", c.Type, ports.First, ports.Last),
 			}
 		}
 		if err := mayHavePort(p.scope, c.RemotePort); err != nil {
@@ -166,8 +166,8 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 	for _, old := range p.held {
 		if network, port, ok := claims.PortOf(old.Target); ok && network == c.Type && ports.Has(port) && p.scope.AllowsPort(port) {
 			face.Port, face.Target = port, old.Target
-			if t, err := s.open(ctx, p, face); err == nil {
-				return t, nil
+			if t, err := s.open(ctx, p, face); !lost(err) {
+				return t, err
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 // client's.
 func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
-	_, known := r.store.Claims.Get(face.Target)
+	was, _ := r.store.Claims.Get(face.Target)
 	had := slices.ContainsFunc(p.held, func(c claims.Claim) bool { return c.Target == face.Target })
 	holder := claims.Holder{
 		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
@@ -217,12 +217,18 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 	case err != nil:
 		return nil, err
 	}
+	fresh := was.ClientID != s.client.ID // its client did not have it
 	giveBack := func() {
-		if !had && (!known || len(taken.Holders) > 1) {
+		if !had && (fresh || len(taken.Holders) > 1) {
 			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more
 		}
 	}
-	err = r.store.Policies.Claimed(ctx, face.Target, s.client.ID)
+	if fresh {
+		err = s.stillApart(ctx, p.scope, face)
+	}
+	if err == nil {
+		err = r.store.Policies.Claimed(ctx, face.Target, s.client.ID)
+	}
 	if err == nil {
 		err = s.guard(ctx, face.Target, p)
 	}
@@ -245,12 +251,19 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 		if errors.Is(err, routing.ErrEnding) {
 			return nil, shuttingDown()
 		}
-		return nil, r.portRefused(face, err)
+		return nil, r.portRefused(face, had, err)
 	}
 	if r.acme != nil && c.Type == wire.TypeHTTPS {
 		r.acme.Want(face.Domain)
 	}
 	return &tunnel{face: face, backend: backend, endpoint: ep, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
+}
+
+// lost reports whether a tunnel that asks for no name or port in particular cannot have
+// again what it had: else that is its own still, and what was in the way may pass.
+func lost(err error) bool {
+	var p *wire.Problem
+	return errors.As(err, &p) && (p.Code == wire.CodeTaken || p.Code == wire.CodeForbidden) && p.Field != fieldPolicy
 }
 
 func fieldOf(f routing.Face) string {

@@ -131,6 +131,8 @@ func (s *session) putPolicy(ctx context.Context, target string, document json.Ra
 		return wire.Forbidden("", "the relay's operator sets the policies of this client's tunnels; ask the operator for the change")
 	case !s.mayEdit(target):
 		return errOperators
+	case !s.relay.trail.leave(s.client.ID):
+		return &wire.Problem{Code: wire.CodeLimit, Message: "this client has changed very much in a short time; try again in a minute"}
 	}
 	ctx = s.acting(ctx)
 	end, err := s.relay.ledger.Begin(ctx, "policy of "+names.Shown(target))

@@ -53,6 +53,7 @@ func (f *forgetting) turn(ctx context.Context, r *Relay, now time.Time) {
 			continue
 		}
 		r.accounts.Forget(id)
+		r.trail.forget(id)
 	}
 	f.unknown = unknown
 	f.giveBack(ctx, r, clients, now)

@@ -34,7 +34,11 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 	err := s.putPolicy(ctx, target, document, nil)
 	var no *wire.Problem
 	if errors.As(err, &no) {
-		return &wire.Problem{Code: no.Code, Message: no.Message, Field: fieldPolicy}
+		code := no.Code
+		if code == wire.CodeLimit { // of changes, for now: the agent asks again
+			code = wire.CodeUnavailable
+		}
+		return &wire.Problem{Code: code, Message: no.Message, Field: fieldPolicy}
 	}
 	return err
 }

@@ -307,8 +307,8 @@ func TestHeaderClaimsAreChecked(t *testing.T) {
 		{"http", `{}`, `{"Server":"a\nb"}`, "response_headers", "response_headers: the value of Server has control characters"},
 		{"http", `{}`, `{"alt-svc":null}`, "response_headers", "response_headers: Alt-Svc cannot be changed: it belongs to the connection, or the relay answers for it"},
 		{"http", `{"x-env":"a","X-Env":"b"}`, `{}`, "request_headers", "request_headers: X-Env is there twice"},
-		{"tcp", `{}`, `{"Server":""}`, "response_headers", "a tunnel of type tcp has no headers; leave response_headers out"},
-		{"tls", `{"X-Env":"a"}`, `{}`, "request_headers", "a tunnel of type tls has no headers; leave request_headers out"},
+		{"tcp", `{}`, `{"Server":""}`, "response_headers", "a tunnel of type tcp has no headers to change; give it no changes of headers"},
+		{"tls", `{"X-Env":"a"}`, `{}`, "request_headers", "a tunnel of type tls has no headers to change; give it no changes of headers"},
 		{"http", `["X-Env"]`, `{}`, "", "the request's body does not parse"},
 		{"http", `{"X-Env":["a"]}`, `{}`, "", "the request's body does not parse"},
 	} {

@@ -84,6 +84,22 @@ func TestHTTP3Serves(t *testing.T) {
 	recorded(t, s.Relay, "the upload", func(e wire.Access) bool { return e.BytesIn == 3<<20 && e.Status == 200 })
 }
 
+// TestSitesBehindALoadBalancerDoNotTellOfHTTP3: the visitors of one that ends TLS would
+// ask that for it, and not the relay.
+func TestSitesBehindALoadBalancerDoNotTellOfHTTP3(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TrustedProxies = []string{"127.0.0.0/8"}
+	s := startSite(t, cfg, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	resp, err := s.visitor.Get(s.https)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := resp.Header.Get("Alt-Svc"); got != "" || resp.StatusCode != http.StatusOK {
+		t.Errorf("got status %d and Alt-Svc %q", resp.StatusCode, got)
+	}
+}
+
 func TestSitesTellOfHTTP3(t *testing.T) {
 	origin := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Alt-Svc", `h3="elsewhere:1"`) // of the origin's own port, which no visitor reaches

@@ -101,6 +101,7 @@ func (r *Relay) runNodes(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.mesh.Run(ctx) })
 	wg.Go(func() { r.rebalance(ctx) })
+	wg.Go(func() { r.bound(ctx) })
 	wg.Go(func() { r.far.Run(ctx) })
 	r.members.Run(ctx)
 	wg.Wait()

@@ -282,8 +282,8 @@ func TestPathClaimsAreChecked(t *testing.T) {
 		{"http", `[{"path":"/api/"}]`, `paths: the path "/api/" must not end with /; without it, what is below it is meant, too`},
 		{"https", `[{"path":"/api"},{"path":"/api","strip":true}]`, `paths: the path /api is there twice`},
 		{"https", `[{"path":"/api","host_header":"a b"}]`, `paths: host_header of /api: "a b" is not a host; write a name or an address, as app.local or 192.0.2.1:8080`},
-		{"tcp", `[{"path":"/api"}]`, `a tunnel of type tcp has no paths; leave paths out`},
-		{"tls", `[{"path":"/api"}]`, `a tunnel of type tls has no paths; leave paths out`},
+		{"tcp", `[{"path":"/api"}]`, `a tunnel of type tcp has no paths; give it none`},
+		{"tls", `[{"path":"/api"}]`, `a tunnel of type tls has no paths; give it none`},
 	} {
 		body := fmt.Sprintf(`{"type":%q,"mode":"standard","paths":%s}`, c.kind, c.paths)
 		err := a.call(http.MethodPut, wire.PathClaims+"k", json.RawMessage(body), new(wire.Grant))

@@ -72,13 +72,16 @@ func tryPort(network, host string, port int) error {
 }
 
 // portRefused says to an agent why its port did not open, and to the operator
-// what to do about it.
-func (r *Relay) portRefused(face routing.Face, err error) *wire.Problem {
+// what to do about it. A port that the tunnel had before it may have again: another
+// program has it for a moment, perhaps.
+func (r *Relay) portRefused(face routing.Face, had bool, err error) *wire.Problem {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	addr := net.JoinHostPort(host, strconv.Itoa(face.Port))
 	r.log.Warn("open a public port", "target", face.Target, "error", sentence.Listen(portsKey(face.Type), addr, err))
 	p := &wire.Problem{Field: fieldOf(face)}
 	switch {
+	case errors.Is(err, socketerr.InUse) && had:
+		p.Code, p.Message = wire.CodeUnavailable, "another program on the relay's machine has "+faceName(face)+" now, which this tunnel keeps; it is tried again by itself: ask the relay's operator, or choose another port"
 	case errors.Is(err, socketerr.InUse):
 		p.Code, p.Message = wire.CodeTaken, faceName(face)+" is in use on the relay's machine; choose another"
 	case errors.Is(err, socketerr.NotAllowed):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	"adit/internal/wildcard"
@@ -63,6 +64,9 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope scope.Scope, wa
 // proved keeps a proof. Of a name that changed hands, the claims of who had it
 // before are given back.
 func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
+	if !r.trail.leave(p.ClientID) {
+		return &wire.Problem{Code: wire.CodeUnavailable, Field: "domain", Message: "this client has proved very many names in a short time; the relay takes one a minute now"}
+	}
 	client, _ := r.store.Clients.ByID(p.ClientID)
 	ctx = audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name})
 	end, err := r.ledger.Begin(ctx, "proof of "+p.Domain)
@@ -85,6 +89,38 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 		return err
 	}
 	r.ledger.Record(ctx, "domain.prove", p.Domain, map[string]string{"by": p.By})
+	return r.unprove(ctx, p)
+}
+
+// unprove forgets proofs of a client that has more of them than it may have names: the
+// oldest of names that it does not have now, and that can be proved again.
+func (r *Relay) unprove(ctx context.Context, last store.Proof) error {
+	var list []store.Proof
+	for _, p := range r.store.Proofs.List() {
+		if p.ClientID == last.ClientID {
+			list = append(list, p)
+		}
+	}
+	extra := len(list) - r.cfg.Limits.ClaimsPerClient
+	if extra <= 0 {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b store.Proof) int { return a.Proved.Compare(b.Proved) })
+	for _, p := range list {
+		if extra == 0 {
+			break
+		}
+		if p.Domain == last.Domain || p.By == store.ProvedByUpgrade || slices.ContainsFunc(proof.Names(p.Domain), func(name string) bool {
+			_, claimed := r.store.Claims.Get(claims.TargetDomain(name))
+			return claimed
+		}) {
+			continue
+		}
+		if err := r.store.Proofs.Delete(ctx, p.Domain); err != nil {
+			return err
+		}
+		extra--
+	}
 	return nil
 }
 

@@ -105,7 +105,8 @@ type Relay struct {
 	ledger    *ledger.Ledger
 	records   *proof.Records
 	unpublish func()
-	shown     daily       // to agents
+	shown     daily // to agents
+	trail     trail
 	mesh      *nodes.Mesh // nil where the relay is one node; so is members
 	members   *membership.Members
 	far       *far.Agents // empty where the relay is one node

@@ -156,6 +156,20 @@ func (r *Relay) apart(clientID string, scope scope.Scope, name string) error {
 	return nil
 }
 
+// stillApart is apart of a name that the client was just given: another node may have
+// given away one above or under it at the same moment.
+func (s *session) stillApart(ctx context.Context, scope scope.Scope, face routing.Face) error {
+	r := s.relay
+	if r.mesh == nil || face.Domain == "" || face.Slot == claims.SlotPrivate || len(scope.Domains) > 0 || !r.names.Under(face.Domain) {
+		return nil
+	}
+	other, ok, err := r.store.Claims.Earlier(ctx, face.Domain, r.cfg.Domain, s.client.ID)
+	if ok {
+		return takenBeside(other)
+	}
+	return err
+}
+
 // takenBeside refuses a name for another client's that is above or under it.
 func takenBeside(other string) error {
 	return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}

@@ -306,8 +306,8 @@ func (r *Relay) sweep(ctx context.Context) {
 		}
 		for _, c := range r.store.Claims.All() {
 			for _, h := range c.Holders {
-				if h.Ephemeral && r.gone(c.ClientID, h) {
-					if err := r.store.Claims.Release(ctx, c.Target, c.ClientID, h.Instance, h.Key); err != nil && ctx.Err() == nil {
+				if h.Ephemeral {
+					if err := r.store.Claims.ReleaseAway(ctx, c.Target, c.ClientID, h.Instance, h.Key, r.gone); err != nil && ctx.Err() == nil {
 						r.log.Warn("give back an ephemeral claim", "target", c.Target, "error", err)
 					}
 				}

@@ -3,9 +3,13 @@ package relay
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/nodes"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/scope"
 	"adit/tunnel/wire"
 )
@@ -120,4 +124,69 @@ func TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce(t *testing.T) {
 			problem(t, err, wire.CodeLimit)
 		}
 	}
+}
+
+// TestLimitOfTunnelsHoldsForAgentsThatComeToTwoNodesAtOnce has each node count the
+// tunnels of its own agent before it hears of the other's.
+func TestLimitOfTunnelsHoldsForAgentsThatComeToTwoNodesAtOnce(t *testing.T) {
+	c := startNodes(t, 2)
+	c.awaitWhole(c.all...)
+	token := c.clientEverywhere("shop")
+	client, _ := c.all[0].store.Clients.Get("shop")
+	limited := scope.Scope{Tunnels: 3}
+	c.all[0].rescope(t, "shop", limited)
+	agents := make([]*fakeAgent, len(c.all))
+	for i, r := range c.all {
+		agents[i] = connect(t, r.at(token), fmt.Sprint("i", i))
+		eventually(t, "the limit is known", func() bool { v, _ := r.store.Clients.Get("shop"); return v.Scope.Tunnels == 3 })
+		for k := range 2 {
+			key := fmt.Sprintf("k%d%d", i, k)
+			if i == 0 {
+				agents[i].mustClaim(key, wire.Claim{Type: wire.TypeHTTP, Domain: key}, "")
+			} else {
+				uncounted(t, r.roster.All()[0], key)
+			}
+		}
+	}
+	for _, r := range c.all {
+		eventually(t, "each node knows all", func() bool {
+			return len(r.tunnelsOf(client.ID)) == 4 && r.store.Claims.CountOfClient(client.ID) == 4
+		})
+	}
+	for range 2 {
+		var both sync.WaitGroup
+		for _, r := range c.all {
+			both.Go(r.boundClients)
+		}
+		both.Wait()
+	}
+	if e := agents[1].event(wire.EventClaimLost); e.Key != "k11" || !strings.Contains(e.Reason, "to 3") {
+		t.Errorf("the last to come was told %+v", e)
+	}
+	for i, want := range [][]string{{"k00", "k01"}, {"k10"}} {
+		if got := c.all[i].running(client.ID); !slices.Equal(got, want) {
+			t.Errorf("at node %d %q run, want %q", i, got, want)
+		}
+	}
+}
+
+// uncounted has a tunnel of a session run that was let in before others were known of.
+func uncounted(t *testing.T, s *session, key string) {
+	t.Helper()
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	name := key + ".relay.test"
+	claim := wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: key}
+	face := routing.Face{Slot: claims.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: name, Target: claims.TargetDomain(name)}
+	v, err := s.open(t.Context(), placing{key: key, claim: claim, scope: s.scope()}, face)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.tunnels[key] = v
+	s.mu.Unlock()
+	s.relay.serving.add(face.Target, s, key)
+	s.relay.mesh.TunnelUp(nodes.Tunnel{
+		Session: s.id, Key: key, Number: v.backend.Number, Claim: claim, Target: face.Target, Slot: face.Slot, Domain: face.Domain,
+	})
 }

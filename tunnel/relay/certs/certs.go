@@ -120,6 +120,7 @@ type failure struct {
 	until time.Time
 	from  *place    // where the name led; nil: not known
 	look  time.Time // when it may be looked whether it leads elsewhere
+	early int       // tries before their time that failed, too; see lookAfter
 }
 
 // NewACME returns certificates of an ACME authority. It asks it for nothing yet.
@@ -358,7 +359,7 @@ func (a *ACME) try(subject string) *try {
 			return
 		}
 		t.err = a.get(subject)
-		failed := a.finish(subject, t.err)
+		failed := a.finish(subject, early, t.err)
 		close(t.done)
 		if failed != nil {
 			a.settle(subject, failed) // nobody need wait for that
@@ -374,8 +375,9 @@ func (a *ACME) forget(subject string) {
 	delete(a.tries, subject)
 }
 
-// finish ends a try and returns what is remembered if it failed.
-func (a *ACME) finish(subject string, err error) *failure {
+// finish ends a try, one before its time perhaps, and returns what is remembered if it
+// failed.
+func (a *ACME) finish(subject string, early bool, err error) *failure {
 	a.mu.Lock()
 	delete(a.tries, subject)
 	if err == nil || a.life.Err() != nil {
@@ -383,15 +385,18 @@ func (a *ACME) finish(subject string, err error) *failure {
 		a.mu.Unlock()
 		return nil
 	}
-	pause := a.cfg.Retry
+	pause, earlier := a.cfg.Retry, 0
 	if f := a.failures[subject]; f != nil {
 		pause = min(2*f.pause, retryMost)
+		if earlier = max(0, f.early-1); early {
+			earlier = f.early + 1
+		}
 	}
 	if len(a.failures) >= maxFailures {
 		clear(a.failures)
 	}
 	now := time.Now()
-	f := &failure{err: err, pause: pause, until: now.Add(pause), look: now.Add(max(a.cfg.Retry, pause/lookPart))}
+	f := &failure{err: err, pause: pause, until: now.Add(pause), early: earlier, look: now.Add(max(a.cfg.Retry, lookAfter(pause, earlier)))}
 	a.failures[subject] = f
 	a.mu.Unlock()
 	a.log.Warn("no certificate, visitors of the name are turned away", "name", subject, "error", err, "not_before", pause.String())

@@ -14,6 +14,14 @@ const (
 	lookPart = 8
 )
 
+// lookAfter is how much of a pause passes before it is looked where the name leads,
+// after so many tries before their time that failed, too: an eighth, twice so much
+// from the third on, and in the end all of it. A name with many addresses of which
+// the DNS tells a few at a time leads elsewhere whenever one looks.
+func lookAfter(pause time.Duration, early int) time.Duration {
+	return pause / lookPart << min(max(0, early-1), 3)
+}
+
 // place is where a name leads. A name that leads nowhere, or of which that cannot
 // be found out, has no addresses.
 type place []netip.Addr

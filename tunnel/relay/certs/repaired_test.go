@@ -59,6 +59,37 @@ func TestRepairedNameNeedNotWait(t *testing.T) {
 	})
 }
 
+// TestNameOfManyAddressesIsNotAskedForTooOften has the DNS tell other addresses of a
+// name whenever it is asked, none of which leads to the relay.
+func TestNameOfManyAddressesIsNotAskedForTooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 5 // failures an hour that Let's Encrypt takes of one name
+		a, _ := newStateACME(t, false)
+		var looked byte
+		a.cfg.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+			looked++
+			return []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, looked}), netip.AddrFrom4([4]byte{192, 0, 2, looked + 1})}, nil
+		}
+		var asked []time.Time
+		a.get = func(string) error {
+			asked = append(asked, time.Now())
+			return errors.New("the authority reached nobody")
+		}
+		for begin := time.Now(); time.Since(begin) < 24*time.Hour; time.Sleep(time.Minute) {
+			a.Want("www.shop.test")
+			synctest.Wait()
+		}
+		for i, at := range asked {
+			if n := i + most; n < len(asked) && i >= most && asked[n].Sub(at) < time.Hour {
+				t.Errorf("%d tries within %v of the first day's %v", most+1, asked[n].Sub(at), at.Sub(asked[0]))
+			}
+		}
+		if len(asked) < 24 {
+			t.Errorf("%d tries in a day", len(asked))
+		}
+	})
+}
+
 // TestNameByDNSWaits has the pause of a name that is proved by DNS not depend on
 // where it leads.
 func TestNameByDNSWaits(t *testing.T) {

@@ -20,7 +20,7 @@ func Check(c *wire.Claim) error {
 	switch c.Type {
 	case wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS:
 		if c.RemotePort != 0 {
-			return wire.Invalid("remote_port", "a tunnel of type %s has no port of its own; leave remote_port out", c.Type)
+			return wire.Invalid("remote_port", "a tunnel of type %s has no public port of its own; give it none", c.Type)
 		}
 	case wire.TypeTCP, wire.TypeUDP:
 		if c.RemotePort < 0 || c.RemotePort > 65535 {
@@ -65,7 +65,7 @@ func checkPaths(c *wire.Claim) error {
 		return nil
 	}
 	if c.Type != wire.TypeHTTP && c.Type != wire.TypeHTTPS {
-		return wire.Invalid("paths", "a tunnel of type %s has no paths; leave paths out", c.Type)
+		return wire.Invalid("paths", "a tunnel of type %s has no paths; give it none", c.Type)
 	}
 	names := make([]string, len(c.Paths))
 	for i, p := range c.Paths {
@@ -92,7 +92,7 @@ func checkHeaders(c *wire.Claim) error {
 		in      wire.Direction
 	}{{"request_headers", c.RequestHeaders, wire.Requests}, {"response_headers", c.ResponseHeaders, wire.Responses}} {
 		if !web && !of.changes.IsZero() {
-			return wire.Invalid(of.field, "a tunnel of type %s has no headers; leave %s out", c.Type, of.field)
+			return wire.Invalid(of.field, "a tunnel of type %s has no headers to change; give it no changes of headers", c.Type)
 		}
 		if err := of.changes.Check(of.in); err != nil {
 			return wire.Invalid(of.field, "%s: %v", of.field, err)

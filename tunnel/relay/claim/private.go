@@ -37,7 +37,7 @@ func checkPrivate(c *wire.Claim) error {
 	case c.Type != wire.TypeTCP:
 		return wire.Invalid("type", "a private tunnel is of type tcp, which carries http as well; choose that")
 	case c.RemotePort != 0:
-		return wire.Invalid("remote_port", "a private tunnel has no public port; leave remote_port out")
+		return wire.Invalid("remote_port", "a private tunnel has no public port; give it none")
 	case c.Domain != "" && !wire.ValidPrivateName(c.Domain):
 		return wire.Invalid("domain", "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens")
 	}

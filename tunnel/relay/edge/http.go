@@ -96,7 +96,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	ep.Begin()
 	defer ep.End()
 	cw := exchange.NewWriter(w, &ep.Meter, r)
-	if h.secure && r.ProtoMajor < 3 {
+	if h.secure && r.ProtoMajor < 3 && !e.admission.Trusted(remote.Addr()) { // a load balancer's visitors are connected to that
 		cw.AltSvc = e.altSvc
 	}
 	to := &exchange.Route{Endpoint: ep, Target: target, Visit: origin.Visit{Visitor: netip.AddrPortFrom(client, remote.Port()), Authority: name}}

@@ -92,16 +92,19 @@ export const relaySentences: readonly Sentence[] = [
   ['the relay knows the types {0}', '中继支持的类型为 {0}'],
   ['the relay knows the modes {0}', '中继支持的模式为 {0}'],
   [
-    'a tunnel of type {0} has no port of its own; leave remote_port out',
-    '{0} 类型的隧道没有自己的端口，请不要填写 remote_port',
+    'a tunnel of type {0} has no public port of its own; give it none',
+    '{0} 类型的隧道没有自己的公网端口，请不要为它填写端口',
   ],
-  ['a tunnel of type {0} has no paths; leave paths out', '{0} 类型的隧道没有路径，请不要填写路径'],
+  ['a tunnel of type {0} has no paths; give it none', '{0} 类型的隧道没有路径，请不要填写路径'],
   [
     'paths: host_header of {0}: {1} is not a host; write a name or an address, as app.local or 192.0.2.1:8080',
     '路径 {0} 的 Host 请求头：{1} 不是主机，请填写名称或地址，例如 app.local 或 192.0.2.1:8080',
   ],
   ['paths: {0*}', '路径：{0*}'],
-  ['a tunnel of type {0} has no headers; leave {1} out', '{0} 类型的隧道没有标头，请不要填写 {1}'],
+  [
+    'a tunnel of type {0} has no headers to change; give it no changes of headers',
+    '{0} 类型的隧道没有可更改的标头，请不要为它填写标头更改',
+  ],
   ['the port must be 1 to 65535', '端口须为 1 到 65535'],
   ['the name has at most 128 bytes', '名称最多 128 字节'],
   [
@@ -111,8 +114,8 @@ export const relaySentences: readonly Sentence[] = [
   ["no port is free; ask the relay's operator for more", '没有空闲的端口，请联系中继的运营者增加'],
   ['no free name was found', '没有找到空闲的名称'],
   [
-    'ports of type {0} are {1} to {2} here; choose one of them, or leave remote_port out',
-    '此处 {0} 类型的端口为 {1} 到 {2}，请选择其中之一，或不要填写 remote_port',
+    'ports of type {0} are {1} to {2} here; choose one of them, or none, and the relay gives one',
+    '此处 {0} 类型的端口为 {1} 到 {2}，请选择其中之一，或不填端口，由中继分配',
   ],
   [
     'the relay gives no ports to tunnels of type {0}; ask its operator for some',
@@ -182,10 +185,7 @@ export const relaySentences: readonly Sentence[] = [
     'a private tunnel is of type tcp, which carries http as well; choose that',
     '私有隧道的类型须为 tcp，它同样可以承载 http，请选择该类型',
   ],
-  [
-    'a private tunnel has no public port; leave remote_port out',
-    '私有隧道没有公网端口，请不要填写 remote_port',
-  ],
+  ['a private tunnel has no public port; give it none', '私有隧道没有公网端口，请不要为它填写端口'],
   [
     "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens",
     '私有隧道的名称须为单个标签，例如 ssh，只能包含字母、数字和中间的连字符',
@@ -205,6 +205,18 @@ export const relaySentences: readonly Sentence[] = [
   [
     '{0*} is in use in another mode; choose that mode, or another name or port',
     '{0*} 正以另一种模式使用，请选择该模式，或换一个名称或端口',
+  ],
+  [
+    'this client has proved very many names in a short time; the relay takes one a minute now',
+    '此客户端在短时间内验证了过多名称，中继现在每分钟只接受一个',
+  ],
+  [
+    'this client has changed very much in a short time; try again in a minute',
+    '此客户端在短时间内更改过多，请在一分钟后重试',
+  ],
+  [
+    "another program on the relay's machine has {0*} now, which this tunnel keeps; it is tried again by itself: ask the relay's operator, or choose another port",
+    '中继所在机器上的另一个程序正在使用{0*}，此隧道仍保留它，系统会自动重试；也可以联系中继的运营者，或换一个端口',
   ],
   [
     "{0*} is in use on the relay's machine; choose another",

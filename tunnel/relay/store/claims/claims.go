@@ -232,35 +232,6 @@ func (c *Registry) CountOfClient(id string) int {
 	return len(c.byClient[id])
 }
 
-// Related returns another client's name that name is under, below base, or that
-// is under name. Wildcards are above all names below theirs. Of a name that the
-// client has already there is none.
-func (c *Registry) Related(name, base, clientID string) (other string, ok bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.owner[TargetDomain(name)].client == clientID {
-		return "", false
-	}
-	for _, above, more := strings.Cut(name, "."); more && above != base; _, above, more = strings.Cut(above, ".") {
-		for _, at := range []string{above, "*." + above} {
-			if owner, taken := c.owner[TargetDomain(at)]; taken && owner.client != clientID {
-				return at, true
-			}
-		}
-	}
-	below, _ := wildcard.Base(name)
-	below = "." + below
-	for target, owner := range c.owner {
-		if owner.client == clientID || !strings.HasSuffix(target, below) {
-			continue
-		}
-		if other := DomainOf(target); other != "" {
-			return other, true
-		}
-	}
-	return "", false
-}
-
 // OfTunnel returns the targets that one tunnel of an agent holds.
 func (c *Registry) OfTunnel(clientID, instance, key string) []Claim {
 	c.mu.RLock()
@@ -367,17 +338,11 @@ func (c *Registry) Release(ctx context.Context, target, clientID, instance, key 
 		if !ok || v.ClientID != clientID {
 			return nil
 		}
-		holders := slices.DeleteFunc(slices.Clone(v.Holders), func(h Holder) bool { return h.Instance == instance && h.Key == key })
+		holders := without(v.Holders, instance, key)
 		if len(holders) == len(v.Holders) {
 			return nil
 		}
-		err := c.turns.Take(ctx, clientID, func() error {
-			if len(holders) == 0 {
-				return c.table.Remove(ctx, target, rev)
-			}
-			v.Holders = holders
-			return c.table.Update(ctx, target, v, rev)
-		})
+		err := c.leave(ctx, v, rev, holders)
 		if !errors.Is(err, bucket.ErrConflict) {
 			return err
 		}
@@ -385,6 +350,39 @@ func (c *Registry) Release(ctx context.Context, target, clientID, instance, key 
 			return err
 		}
 	}
+}
+
+// ReleaseAway takes a target from a tunnel that is away as far as this node knows: what
+// has changed since it looked, by another node that knew better perhaps, stays.
+func (c *Registry) ReleaseAway(ctx context.Context, target, clientID, instance, key string, away func(clientID string, h Holder) bool) error {
+	v, rev, ok := c.table.Get(target)
+	if !ok || v.ClientID != clientID {
+		return nil
+	}
+	at := slices.IndexFunc(v.Holders, func(h Holder) bool { return h.Instance == instance && h.Key == key })
+	if at < 0 || !away(clientID, v.Holders[at]) {
+		return nil
+	}
+	err := c.leave(ctx, v, rev, without(v.Holders, instance, key))
+	if errors.Is(err, bucket.ErrConflict) {
+		return c.refresh(ctx, target)
+	}
+	return err
+}
+
+// leave writes what is left of the holders of a claim's revision.
+func (c *Registry) leave(ctx context.Context, v Claim, rev uint64, holders []Holder) error {
+	return c.turns.Take(ctx, v.ClientID, func() error {
+		if len(holders) == 0 {
+			return c.table.Remove(ctx, v.Target, rev)
+		}
+		v.Holders = holders
+		return c.table.Update(ctx, v.Target, v, rev)
+	})
+}
+
+func without(holders []Holder, instance, key string) []Holder {
+	return slices.DeleteFunc(slices.Clone(holders), func(h Holder) bool { return h.Instance == instance && h.Key == key })
 }
 
 // ReleaseUnless takes a target from the client that has it, unless it has something

@@ -46,3 +46,34 @@ func TestAgentsThatComeAndGoDoNotFillAClaim(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimThatIsTakenAnewMeanwhileStays has a node find a tunnel's agent away, which
+// another node has by the time it gives the claim back.
+func TestClaimThatIsTakenAnewMeanwhileStays(t *testing.T) {
+	s := open(t, t.TempDir())
+	target := TargetDomain("shop.example.com")
+	h := Holder{Slot: SlotPlain, Instance: "i", Key: "k", Type: "http", Mode: "standard", Ephemeral: true}
+	take := func(h Holder) {
+		t.Helper()
+		if _, err := s.Take(t.Context(), target, "c", h, nobodyAway); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(h)
+	if err := s.ReleaseAway(t.Context(), target, "c", "i", "k", nobodyAway); err != nil || s.Count() != 1 {
+		t.Errorf("of an agent that is there: %v, and %d claims are left", err, s.Count())
+	}
+	err := s.ReleaseAway(t.Context(), target, "c", "i", "k", func(string, Holder) bool {
+		if err := s.Release(t.Context(), target, "c", "i", "k"); err != nil {
+			t.Error(err)
+		}
+		take(h)
+		return true
+	})
+	if err != nil || s.Count() != 1 {
+		t.Errorf("taken anew meanwhile: %v, and %d claims are left", err, s.Count())
+	}
+	if err := s.ReleaseAway(t.Context(), target, "c", "i", "k", allAway); err != nil || s.Count() != 0 {
+		t.Errorf("of an agent that is away: %v, and %d claims are left", err, s.Count())
+	}
+}

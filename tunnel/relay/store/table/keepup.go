@@ -4,8 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"adit/tunnel/relay/store/leader"
+)
+
+// How long CatchUp waits for the watch, and how often it looks.
+const (
+	catchUpGrace = 500 * time.Millisecond
+	catchUpEvery = 2 * time.Millisecond
 )
 
 // keepUp reads what the bucket had when it was asked before and no watch has
@@ -54,6 +61,39 @@ func (t *Table[T]) keepUp(ctx context.Context) {
 	}
 	t.log.Warn("a server of the store lags behind the others; what it lacks was read from their leader", "table", t.name, "changes", read)
 	t.refollow()
+}
+
+// CatchUp returns when all that was written up to a revision is in memory. What the
+// watch does not bring at once is read from the bucket's leader.
+func (t *Table[T]) CatchUp(ctx context.Context, rev uint64) error {
+	tick := time.NewTicker(catchUpEvery)
+	defer tick.Stop()
+	for late := time.After(catchUpGrace); t.seen.Load() < rev; {
+		select {
+		case <-tick.C:
+		case <-late:
+			return t.catchUp(ctx, rev)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// catchUp reads from the bucket's leader what the watch has not brought of all up to a
+// revision.
+func (t *Table[T]) catchUp(ctx context.Context, rev uint64) error {
+	for next := t.seen.Load() + 1; next <= rev; {
+		w, ok, err := t.leader.Next(ctx, next)
+		if err != nil || !ok {
+			return err
+		}
+		if err := t.takeWritten(w); err != nil {
+			t.log.Error("store holds a value that does not parse", "table", t.name, "error", err)
+		}
+		next = w.Rev + 1
+	}
+	return nil
 }
 
 // takeWritten takes a message of the bucket's leader.
