@@ -87,14 +87,12 @@ type state struct {
 // New makes a policy of a checked document. geo returns the database in force,
 // nil if there is none; it may be nil itself.
 func New(d Document, geo func() Geo) *Policy {
-	return Renew(nil, "", d, geo)
+	return Renew(nil, d, geo)
 }
 
 // Renew makes the policy that takes the place of old, which may be nil: it goes
 // on with what old has counted, and the bandwidth of what is open is d's at once.
-// owner is the id of the client whose it is, empty for nobody's: the passwords of
-// one client's policies wait for each other, and not for those of others.
-func Renew(old *Policy, owner string, d Document, geo func() Geo) *Policy {
+func Renew(old *Policy, d Document, geo func() Geo) *Policy {
 	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow), gate: d.ClientCertificates.gate(), hooks: hooksOf(d.Webhooks)}
 	if old != nil {
 		p.state = old.state
@@ -110,7 +108,7 @@ func Renew(old *Policy, owner string, d Document, geo func() Geo) *Policy {
 	p.in.SetRate(rate)
 	p.out.SetRate(rate)
 	if len(d.BasicAuth) > 0 {
-		p.users = newPasswords(owner, d.BasicAuth)
+		p.users = newPasswords(d.BasicAuth)
 	}
 	return p
 }

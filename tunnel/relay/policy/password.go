@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,8 +12,6 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
-
-	"adit/internal/turns"
 )
 
 // Bounds of argon2id's cost, so that a policy cannot stop the relay.
@@ -32,14 +29,9 @@ const (
 	maxTrying = 2 * maxUsers
 )
 
-// How many passwords are tried at once: each takes a core for some 50 ms.
-const (
-	hashingOfAll    = 2
-	hashingOfClient = 2 // that are tried, or next: another client's wait for these, and no more
-)
-
-// hashing are the turns of passwords to be tried.
-var hashing = turns.New(hashingOfAll, hashingOfClient)
+// hashing bounds how many passwords are tried at once: each takes a core for
+// some 50 ms.
+var hashing = make(chan struct{}, 2)
 
 type argonHash struct {
 	memory, time uint32
@@ -99,7 +91,6 @@ func checkHash(hash, password string) bool {
 // passwords checks the users of one policy. It remembers who was right, by a
 // keyed hash, so that only the first request of a visitor is slow.
 type passwords struct {
-	owner string            // the id of the client whose the policy is; empty: nobody's
 	users map[string]string // name → hash
 	other string            // a hash that nobody's password has
 	key   [32]byte
@@ -129,9 +120,9 @@ const (
 	crowded  // too many wait to be tried
 )
 
-func newPasswords(owner string, users []User) *passwords {
+func newPasswords(users []User) *passwords {
 	p := &passwords{
-		owner: owner, users: make(map[string]string, len(users)), turn: make(chan struct{}, 1),
+		users: make(map[string]string, len(users)), turn: make(chan struct{}, 1),
 		proved: make(map[[sha256.Size]byte]bool), trying: make(map[[sha256.Size]byte]*trial),
 	}
 	rand.Read(p.key[:])
@@ -188,13 +179,10 @@ func (p *passwords) settle(id [sha256.Size]byte, t *trial, name, password string
 	if !ok {
 		hash = p.other // takes as long as for a name that there is
 	}
-	right := false
 	p.turn <- struct{}{}
-	// Others may wait for this try, so that it ends with no visitor.
-	_ = hashing.Take(context.Background(), p.owner, func() error {
-		right = checkHash(hash, password) && ok
-		return nil
-	})
+	hashing <- struct{}{}
+	right := checkHash(hash, password) && ok
+	<-hashing
 	<-p.turn
 	p.mu.Lock()
 	defer p.mu.Unlock()
