@@ -85,7 +85,7 @@ func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 		if err := t.Known(d.SignIn); err != nil {
 			t.cfg.Log.Warn("a policy has visitors sign in with a provider that is not in relay.toml; it lets nobody in", "target", target, "provider", d.SignIn.Provider)
 		}
-		next = policy.Renew(before, d, t.cfg.Geo)
+		next = policy.Renew(before, cmp.Or(stored.ClientID, target), d, t.cfg.Geo)
 	} else if before != nil {
 		before.End()
 	}

@@ -87,12 +87,13 @@ type state struct {
 // New makes a policy of a checked document. geo returns the database in force,
 // nil if there is none; it may be nil itself.
 func New(d Document, geo func() Geo) *Policy {
-	return Renew(nil, d, geo)
+	return Renew(nil, "", d, geo)
 }
 
 // Renew makes the policy that takes the place of old, which may be nil: it goes
 // on with what old has counted, and the bandwidth of what is open is d's at once.
-func Renew(old *Policy, d Document, geo func() Geo) *Policy {
+// Policies of one owner, a client, share turns for the passwords that are tried.
+func Renew(old *Policy, owner string, d Document, geo func() Geo) *Policy {
 	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow), gate: d.ClientCertificates.gate(), hooks: hooksOf(d.Webhooks)}
 	if old != nil {
 		p.state = old.state
@@ -108,7 +109,7 @@ func Renew(old *Policy, d Document, geo func() Geo) *Policy {
 	p.in.SetRate(rate)
 	p.out.SetRate(rate)
 	if len(d.BasicAuth) > 0 {
-		p.users = newPasswords(d.BasicAuth)
+		p.users = newPasswords(owner, d.BasicAuth)
 	}
 	return p
 }
@@ -430,7 +431,7 @@ func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 		})
 	}
 	if password == passwordAsked {
-		switch p.users.check(r.User, r.Password, func() (func(), bool) { return p.try(who, now) }) {
+		switch p.users.check(who, r.User, r.Password, func() (func(), bool) { return p.try(who, now) }) {
 		case wrongPassword:
 			release()
 			return Decision{Rule: RuleBasicAuth, Detail: "wrong user or password"}, func() {}

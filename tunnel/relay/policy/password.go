@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 
@@ -28,10 +29,6 @@ const (
 	// of many addresses has tries without end, and may leave before its turn.
 	maxTrying = 2 * maxUsers
 )
-
-// hashing bounds how many passwords are tried at once: each takes a core for
-// some 50 ms.
-var hashing = make(chan struct{}, 2)
 
 type argonHash struct {
 	memory, time uint32
@@ -94,9 +91,7 @@ type passwords struct {
 	users map[string]string // name → hash
 	other string            // a hash that nobody's password has
 	key   [32]byte
-	// turn is held by the one try that is under way, so that the many tries of one
-	// policy leave a place to others'.
-	turn chan struct{}
+	owner string // whose turns its tries take
 
 	mu     sync.Mutex
 	proved map[[sha256.Size]byte]bool
@@ -120,9 +115,9 @@ const (
 	crowded  // too many wait to be tried
 )
 
-func newPasswords(users []User) *passwords {
+func newPasswords(owner string, users []User) *passwords {
 	p := &passwords{
-		users: make(map[string]string, len(users)), turn: make(chan struct{}, 1),
+		users: make(map[string]string, len(users)), owner: owner,
 		proved: make(map[[sha256.Size]byte]bool), trying: make(map[[sha256.Size]byte]*trial),
 	}
 	rand.Read(p.key[:])
@@ -133,9 +128,9 @@ func newPasswords(users []User) *passwords {
 	return p
 }
 
-// check tries a name and password, unless they are known to be right or are
-// being tried. try is asked for a try before; back gives it back.
-func (p *passwords) check(name, password string, try func() (back func(), ok bool)) verdict {
+// check tries a name and password that came from an address, unless they are known to
+// be right or are being tried. try is asked for a try before; back gives it back.
+func (p *passwords) check(from netip.Prefix, name, password string, try func() (back func(), ok bool)) verdict {
 	mac := hmac.New(sha256.New, p.key[:])
 	fmt.Fprintf(mac, "%d:%s%s", len(name), name, password)
 	id := [sha256.Size]byte(mac.Sum(nil))
@@ -160,7 +155,7 @@ func (p *passwords) check(name, password string, try func() (back func(), ok boo
 	case known:
 		return rightPassword
 	case back != nil:
-		p.settle(id, t, name, password)
+		p.settle(id, t, from, name, password)
 		if t.right {
 			back()
 		}
@@ -174,16 +169,14 @@ func (p *passwords) check(name, password string, try func() (back func(), ok boo
 }
 
 // settle finds out whether a password is right, and tells who waits for it.
-func (p *passwords) settle(id [sha256.Size]byte, t *trial, name, password string) {
+func (p *passwords) settle(id [sha256.Size]byte, t *trial, from netip.Prefix, name, password string) {
 	hash, ok := p.users[name]
 	if !ok {
 		hash = p.other // takes as long as for a name that there is
 	}
-	p.turn <- struct{}{}
-	hashing <- struct{}{}
+	leave := hashing.take(p.owner, from)
 	right := checkHash(hash, password) && ok
-	<-hashing
-	<-p.turn
+	leave()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if right {

@@ -201,7 +201,7 @@ func TestRenewedPolicyGoesOnCounting(t *testing.T) {
 	now := time.Now()
 	old := New(parse(t, `{"connections":5,"bandwidth":5000}`), nil)
 	_, release := old.Enter(Request{Addr: addr("10.0.0.1")}, now)
-	p := Renew(old, parse(t, `{"connections":1,"bandwidth":9000}`), nil)
+	p := Renew(old, "", parse(t, `{"connections":1,"bandwidth":9000}`), nil)
 	in, _ := old.Bandwidth()
 	if in.Rate() != 9000 {
 		t.Errorf("what is open has %d bytes a second", in.Rate())
@@ -213,11 +213,11 @@ func TestRenewedPolicyGoesOnCounting(t *testing.T) {
 	if d, _ := p.Enter(Request{Addr: addr("10.0.0.2")}, now); !d.Allowed {
 		t.Errorf("after the first left: %+v", d)
 	}
-	p = Renew(p, parse(t, `{"bandwidth":9000,"shadow":true}`), nil)
+	p = Renew(p, "", parse(t, `{"bandwidth":9000,"shadow":true}`), nil)
 	if in.Rate() != 0 {
 		t.Error("a policy in shadow mode holds the bandwidth")
 	}
-	Renew(p, parse(t, `{"bandwidth":9000}`), nil).End()
+	Renew(p, "", parse(t, `{"bandwidth":9000}`), nil).End()
 	if in.Rate() != 0 {
 		t.Error("a deleted policy holds the bandwidth")
 	}

@@ -210,7 +210,7 @@ func (p *Policy) nameSteps(r Request, tries float64, now time.Time) []Step {
 	case tries < 1:
 		step = Step{RuleTries, true, "too many wrong passwords came from the address"}
 	default:
-		verdict := p.users.check(r.User, r.Password, func() (func(), bool) { return func() {}, true })
+		verdict := p.users.check(netblock.Of(r.Addr), r.User, r.Password, func() (func(), bool) { return func() {}, true })
 		step.Refuses, step.Detail = verdict != rightPassword, "the password is checked"
 	}
 	if d := p.presents(r, now); p.gate != nil && step.Refuses { // it would have done, too

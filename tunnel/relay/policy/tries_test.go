@@ -3,11 +3,14 @@ package policy
 import (
 	"encoding/base64"
 	"fmt"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/argon2"
+
+	"adit/internal/netblock"
 )
 
 // together has many visitors send a password each before any of them is tried,
@@ -20,9 +23,7 @@ func together(t *testing.T, visitors int, from, password func(i int) string) map
 		Name: "ann",
 		Hash: fmt.Sprintf("$argon2id$v=19$m=64,t=1,p=1$%s$%s", base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum)),
 	}}}, nil)
-	for range cap(hashing) { // what is tried waits
-		hashing <- struct{}{}
-	}
+	free := holdTries() // what is tried waits
 	var mu sync.Mutex
 	rules, passwords := map[string]int{}, map[string]bool{}
 	for i := range visitors {
@@ -59,16 +60,14 @@ func together(t *testing.T, visitors int, from, password func(i int) string) map
 			t.Fatalf("%d of %d visitors have come", decided+waiting, visitors)
 		}
 	}
-	for range cap(hashing) {
-		<-hashing
-	}
+	free()
 	wg.Wait()
 	return rules
 }
 
-// TestTriesOfOnePolicyLeaveAPlaceToOthers has a visitor try many passwords at one
-// policy: who knows that of another is not the last to be let in.
-func TestTriesOfOnePolicyLeaveAPlaceToOthers(t *testing.T) {
+// TestGuessesLeaveATurnToOthers has somebody guess where a password takes long to try:
+// who knows that of another client's policy is among the first to be let in.
+func TestGuessesLeaveATurnToOthers(t *testing.T) {
 	const many = 40
 	salt := []byte("saltsalt")
 	sum := argon2.IDKey([]byte("right"), salt, 1, 8<<10, 1, 32)
@@ -77,43 +76,69 @@ func TestTriesOfOnePolicyLeaveAPlaceToOthers(t *testing.T) {
 		Hash: fmt.Sprintf("$argon2id$v=19$m=%d,t=1,p=1$%s$%s", 8<<10, base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum)),
 	}}
 	try := func() (func(), bool) { return func() {}, true }
-	left := func(p *passwords) int {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.trying)
+	for _, c := range []struct {
+		name     string
+		owner    func(i int) string
+		from     func(i int) string
+		policies int
+	}{
+		{"at one policy", func(int) string { return "c_crowded" }, eachItsOwn, 1},
+		{"at the many policies of a client", func(int) string { return "c_crowded" }, eachItsOwn, many},
+		{"from one address at many clients'", func(i int) string { return fmt.Sprint("c_", i) }, oneAddress, many},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			other := newPasswords("c_other", users)
+			crowded := make([]*passwords, c.policies)
+			for i := range crowded {
+				crowded[i] = newPasswords(c.owner(i), users)
+			}
+			waiting := func() int {
+				hashing.mu.Lock()
+				defer hashing.mu.Unlock()
+				return len(hashing.waiting)
+			}
+			come := func(n int) {
+				for end := time.Now().Add(30 * time.Second); waiting() < n; time.Sleep(time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatalf("%d of %d tries have come", waiting(), n)
+					}
+				}
+			}
+			free := holdTries()
+			var wg sync.WaitGroup
+			for i := range many {
+				wg.Go(func() { crowded[i%c.policies].check(netblock.Of(addr(c.from(i))), "ann", fmt.Sprint(i), try) })
+			}
+			come(many)
+			let := make(chan int, 1)
+			wg.Go(func() {
+				if v := other.check(netblock.Of(addr("192.0.2.9")), "ann", "right", try); v != rightPassword {
+					t.Errorf("the right password: got %v", v)
+				}
+				let <- waiting()
+			})
+			come(many + 1)
+			free()
+			if n := <-let; n < many/2 {
+				t.Errorf("the other client's visitor waited until %d of %d tries were left", n, many)
+			}
+			wg.Wait()
+			hashing.mu.Lock()
+			defer hashing.mu.Unlock()
+			if hashing.free != 2 || len(hashing.clients)+len(hashing.addrs) > 0 {
+				t.Errorf("in the end: %d places, %d clients and %d addresses, want 2, 0 and 0", hashing.free, len(hashing.clients), len(hashing.addrs))
+			}
+		})
 	}
-	flooded, other := newPasswords(users), newPasswords(users)
-	for range cap(hashing) {
-		hashing <- struct{}{}
-	}
-	var wg sync.WaitGroup
-	for i := range many {
-		wg.Go(func() { flooded.check("ann", fmt.Sprint(i), try) })
-	}
-	for end := time.Now().Add(30 * time.Second); left(flooded) < many; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d tries have come", left(flooded), many)
-		}
-	}
-	let := make(chan int, 1)
-	wg.Go(func() {
-		if v := other.check("ann", "right", try); v != rightPassword {
-			t.Errorf("the right password: got %v", v)
-		}
-		let <- left(flooded)
-	})
-	for end := time.Now().Add(30 * time.Second); left(other) < 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the other try has not come")
-		}
-	}
-	for range cap(hashing) {
-		<-hashing
-	}
-	if n := <-let; n < many/4 {
-		t.Errorf("the other policy's visitor waited until %d of %d tries were left", n, many)
-	}
-	wg.Wait()
+}
+
+func eachItsOwn(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }
+
+// holdTries takes all places to try passwords; free gives them back.
+func holdTries() (free func()) {
+	one := hashing.take("holder one", netip.Prefix{})
+	other := hashing.take("holder other", netip.Prefix{})
+	return func() { one(); other() }
 }
 
 func oneAddress(int) string { return "10.0.0.1" }

@@ -24,7 +24,7 @@ func letting(record func(*routing.Endpoint, *routing.Backend, wire.Access)) *Por
 }
 
 func TestRefusedPacketsAreRecordedOnceForEachVisitor(t *testing.T) {
-	closed := policy.Renew(nil, policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}, func() policy.Geo { return nil })
+	closed := policy.Renew(nil, "", policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}, func() policy.Geo { return nil })
 	defer closed.End()
 	told := map[string]int{}
 	ports := New(Config{
