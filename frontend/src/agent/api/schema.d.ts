@@ -747,6 +747,11 @@ export interface components {
              */
             relay: string;
             /**
+             * @description The name by which the relay knows this client; absent without a session.
+             * @example workshop-nas
+             */
+            client_name?: string;
+            /**
              * @description What carries the session; empty without one.
              * @enum {string}
              */
@@ -783,6 +788,7 @@ export interface components {
          *         "connected": true,
          *         "state": "connected",
          *         "relay": "relay.example:4433",
+         *         "client_name": "workshop-nas",
          *         "transport": "dtls",
          *         "rtt_ms": 23.4,
          *         "connected_since": "2026-05-04T10:20:30Z",

@@ -95,6 +95,7 @@ export const en = {
   'state.rejected.text':
     'The relay does not accept the token. If its operator cannot help, replace it with a new one.',
   'status.relay': 'Relay',
+  'status.as': 'as {client}',
   'status.transport': 'Transport',
   'status.rtt': 'Round trip',
   'status.connected_for': 'Connected for',
@@ -407,6 +408,7 @@ export const en = {
   'settings.connection': 'Relay connection',
   'settings.token': 'Token',
   'settings.client': 'Client',
+  'settings.client_id': 'Client ID',
   'settings.configured_at': 'Configured',
   'settings.appearance': 'Appearance',
   'settings.inforce': 'Settings in force',
