@@ -1914,7 +1914,7 @@ export interface components {
         MethodFilter: string;
         /** @description Only with this HTTP status, or of a class such as `4xx`. */
         StatusFilter: string;
-        /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter. */
+        /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
         TextFilter: string;
         /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
         Before: string;
@@ -2645,7 +2645,7 @@ export interface operations {
                 method?: components["parameters"]["MethodFilter"];
                 /** @description Only with this HTTP status, or of a class such as `4xx`. */
                 status?: components["parameters"]["StatusFilter"];
-                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter. */
+                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
                 q?: components["parameters"]["TextFilter"];
                 /** @description Only what is from this time or later. */
                 since?: components["parameters"]["Since"];
@@ -2761,7 +2761,7 @@ export interface operations {
                 method?: components["parameters"]["MethodFilter"];
                 /** @description Only with this HTTP status, or of a class such as `4xx`. */
                 status?: components["parameters"]["StatusFilter"];
-                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter. */
+                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
                 q?: components["parameters"]["TextFilter"];
                 /** @description Only what is from this time or later. */
                 since?: components["parameters"]["Since"];
