@@ -172,6 +172,8 @@ export const en = {
     'Created. Its address is given once the relay is connected.|{n} tunnels are created. Their addresses are given once the relay is connected.',
   'tunnel.kept.paused':
     'Created. Its address is given once you resume.|{n} tunnels are created. Their addresses are given once you resume.',
+  'tunnel.clash':
+    'Somebody else has changed the same meanwhile. Save again to put yours in its place, or cancel to see theirs.',
   'tunnel.saved': 'Saved.',
   'tunnel.deleted': 'Deleted {name}.',
   'mode.standard': 'Standard',

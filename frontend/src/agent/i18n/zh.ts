@@ -156,6 +156,7 @@ export const zh: Messages = {
   'tunnel.created.ports': '已发布 {n} 个端口，第一个位于 {url}',
   'tunnel.kept': '已创建。连接到中继后即会分配地址。|已创建 {n} 条隧道。连接到中继后即会分配地址。',
   'tunnel.kept.paused': '已创建。恢复后即会分配地址。|已创建 {n} 条隧道。恢复后即会分配地址。',
+  'tunnel.clash': '其间有人修改了相同的内容。再次保存将以您的内容取代，取消则可查看对方的内容。',
   'tunnel.saved': '已保存。',
   'tunnel.deleted': '已删除 {name}。',
   'mode.standard': '独占',
