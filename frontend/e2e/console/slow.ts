@@ -145,4 +145,20 @@ export const scenarios = {
     },
     { allow: /ERR_/ },
   ),
+
+  'a relay that has gone without a word is said to be away': scenario(async (page, mock) => {
+    await page.clock.install();
+    await page.goto(`${mock.url}/?again#/clients`);
+    await row(page, 'shop').waitFor();
+    let silent = true;
+    await page.route(/\/api\/v1\//, (route) => (silent ? undefined : route.fallback()));
+    const asked = page.waitForRequest(/\/clients$/);
+    await page.clock.runFor(5000);
+    await asked;
+    await page.clock.runFor(31_000);
+    await text(page, 'The relay does not answer.').waitFor();
+    silent = false;
+    await page.clock.runFor(14_000);
+    await text(page, 'The relay does not answer.').waitFor({ state: 'detached' });
+  }),
 };
