@@ -1,5 +1,7 @@
 /** The program is updated while its page is open. */
 import type { Page } from 'playwright-core';
+import { has } from './browser';
+import { unconfigured } from './mock';
 import { scenario } from './scenarios';
 
 /** From now on the page is served as a newer version would, by another name for its code. */
@@ -49,5 +51,27 @@ export const scenarios = {
       await updated(page);
     },
     { allow: /ERR_|net::/ },
+  ),
+
+  'a daemon that was updated takes no token that is typed': scenario(
+    async (page, mock) => {
+      await page.getByLabel('Auth token').fill('adit_half');
+      await page.getByRole('heading', { name: 'Connect this machine' }).click();
+      await mock.stop();
+      await update(page);
+      mock.renew();
+      const asked = page.waitForResponse((answer) => new URL(answer.url()).pathname === '/');
+      await mock.start();
+      await (await asked).finished();
+      // What would come of it has come by the next picture.
+      await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+      );
+      await has(page.getByLabel('Auth token'), 'adit_half');
+    },
+    {
+      prepare: (mock) => (mock.status = { ...mock.status, ...unconfigured }),
+      allow: /ERR_|net::/,
+    },
   ),
 };

@@ -16,9 +16,12 @@ async function servedCode(): Promise<string> {
 function busy(): boolean {
   // What asks before it goes is asked now.
   const asks = !dispatchEvent(new Event('beforeunload', { cancelable: true }));
-  const at = document.activeElement;
-  const typed = (at instanceof HTMLInputElement || at instanceof HTMLTextAreaElement) && at.value;
-  return asks || !!typed || !!document.querySelector('dialog[open]');
+  // What is looked for stands in the location; only who is typing it is not to be stopped.
+  const fields = document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>(
+    'textarea, input:not([type=radio], [type=checkbox], [type=search]), input[type=search]:focus',
+  );
+  const typed = [...fields].some((field) => field.value !== '');
+  return asks || typed || !!document.querySelector('dialog[open]');
 }
 
 const key = 'adit.reloaded';
