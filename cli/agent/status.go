@@ -63,6 +63,9 @@ func writeStatus(w io.Writer, st client.Status) {
 	if st.Relay != "" {
 		fmt.Fprintf(w, "Relay\t%s\n", visible.Text(st.Relay))
 	}
+	if st.ClientName != "" {
+		fmt.Fprintf(w, "Client\t%s\n", visible.Text(st.ClientName))
+	}
 	fmt.Fprintf(w, "Endpoints\t%d\n", st.EndpointCount)
 	partOf := ""
 	if st.RunBy != "" {

@@ -68,6 +68,29 @@ export const scenarios = {
     await page.reload();
   }),
 
+  'what others have made of a tunnel is not put aside without a word': scenario(
+    async (page, mock) => {
+      await page.goto(`${mock.url}/#/tunnels/t_0001`);
+      await page.getByLabel('Local port').fill('5000');
+      const theirs = (change: object) =>
+        fetch(`${mock.url}/api/v1/tunnels/t_0001`, {
+          method: 'PATCH',
+          headers: { 'Content-Type': 'application/json' },
+          body: JSON.stringify(change),
+        });
+      await theirs({ local_port: 4000, name: 'store' });
+      await page.locator('[data-tunnel=t_0001]').getByText(':4000').waitFor();
+      await button(page, 'Save').click();
+      await page.getByText('Somebody else has changed the same meanwhile.').waitFor();
+      assert.equal(mock.tunnels.get('t_0001')?.local_port, 4000);
+      await button(page, 'Save').click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      assert.equal(mock.tunnels.get('t_0001')?.local_port, 5000);
+      // What is not changed here stays as they have it.
+      assert.equal(mock.tunnels.get('t_0001')?.name, 'store');
+    },
+  ),
+
   'what is typed stays when others delete the tunnel': scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/tunnels/t_0001`);

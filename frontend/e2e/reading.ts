@@ -331,4 +331,21 @@ export const scenarios = {
     },
     { prepare: (mock) => (mock.logs = Array.from({ length: 400 }, (_, i) => logLine(i + 1))) },
   ),
+
+  'a method that is long leaves the path in sight': scenario(async (page, mock) => {
+    // WebDAV's, as from a network drive.
+    for (const method of ['PROPPATCH', 'VERSION-CONTROL']) mock.addRequest({ method, path: '/a' });
+    await page.goto(`${mock.url}/#/inspector`);
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const name of ['PROPPATCH', 'VERSION-CONTROL']) {
+        const method = page.locator('.method', { hasText: name });
+        await method.waitFor();
+        const spilt = await method.evaluate(
+          (e) => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX === 'visible',
+        );
+        assert.ok(!spilt, `it runs into the path at ${width}`);
+      }
+    }
+  }),
 };

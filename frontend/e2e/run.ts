@@ -16,6 +16,7 @@ import { scenarios } from './scenarios';
 import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
+import { scenarios as updated } from './updated';
 import { tour } from './tour';
 import { scenarios as certificates } from './certificates';
 import { scenarios as webhooks } from './webhooks';
@@ -31,6 +32,7 @@ await runAll(await launch(), [
     ...signin,
     ...slow,
     ...telling,
+    ...updated,
     ...headers,
     ...paths,
     ...hidden,

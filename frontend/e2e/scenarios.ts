@@ -91,6 +91,7 @@ export const scenarios = {
       await field.press('Enter');
       await page.getByRole('heading', { name: 'Overview' }).waitFor();
       await text(page, 'Your tunnels are reachable').waitFor();
+      await text(page, 'relay.example:4433 · as workshop-nas').waitFor();
     },
     {
       prepare: (mock) => (mock.status = { ...mock.status, ...unconfigured }),

@@ -81,6 +81,8 @@ type Status struct {
 	State string `json:"state"`
 	// The relay's address; empty without a token.
 	Relay string `json:"relay"`
+	// The name by which the relay knows this client; absent without a session.
+	ClientName string `json:"client_name,omitempty"`
 	// What carries the session; empty without one.
 	Transport string `json:"transport"`
 	// Round trip to the relay; 0 if not measured.

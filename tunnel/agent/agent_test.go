@@ -23,7 +23,7 @@ func TestConfigureIsUsedAtOnceAndKept(t *testing.T) {
 	r := newFakeRelay(t)
 	dir := t.TempDir()
 	a, stop := startAgent(t, Config{StateDir: dir, Version: "1.2.3"})
-	if got := a.Status(); got.State != StateUnconfigured || got.Configured || got.Connected {
+	if got := a.Status(); got.State != StateUnconfigured || got.Configured || got.Connected || got.ClientName != "" {
 		t.Errorf("before: got %+v", got)
 	}
 	auth, err := a.Configure(t.Context(), " "+r.token().Reveal()+"\n", "")
@@ -34,7 +34,7 @@ func TestConfigureIsUsedAtOnceAndKept(t *testing.T) {
 		t.Errorf("got %+v", auth)
 	}
 	s := a.Status()
-	if s.State != StateConnected || !s.Connected || s.Transport != "tls" || s.Relay != r.addr || s.ConnectedSince == nil || s.LastError != "" {
+	if s.State != StateConnected || !s.Connected || s.Transport != "tls" || s.Relay != r.addr || s.ClientName != "test" || s.ConnectedSince == nil || s.LastError != "" {
 		t.Errorf("after: got %+v", s)
 	}
 	stop()

@@ -37,6 +37,7 @@ func (a *Agent) statusLocked() Status {
 	if a.cur != nil && a.cur.Alive() {
 		stats := a.cur.Link.Stats()
 		s.Relay = a.cur.Addr
+		s.ClientName = a.cur.Welcome.ClientName
 		s.Transport = string(a.cur.Link.Transport())
 		s.RTTMillis = float64(stats.RTT.Microseconds()) / 1000
 		if s.Connected {

@@ -73,8 +73,9 @@ type Status struct {
 	Configured     bool       `json:"configured"`
 	Connected      bool       `json:"connected"`
 	State          string     `json:"state"`
-	Relay          string     `json:"relay"`     // host:port of the token, or where the relay moved
-	Transport      string     `json:"transport"` // dtls or tls; empty without a session
+	Relay          string     `json:"relay"`                 // host:port of the token, or where the relay moved
+	ClientName     string     `json:"client_name,omitempty"` // as whom the relay knows this agent; empty without a session
+	Transport      string     `json:"transport"`             // dtls or tls; empty without a session
 	RTTMillis      float64    `json:"rtt_ms"`
 	ConnectedSince *time.Time `json:"connected_since"` // nil without a session
 	LastError      string     `json:"last_error"`      // one sentence with a hint; empty while all is well

@@ -1,5 +1,6 @@
 /** How the console is read. */
 import assert from 'node:assert/strict';
+import { cutOff } from '../browser';
 import { asksBeforeReload } from '../leaving';
 import { button, menu, row, scenario, text } from './scenarios';
 
@@ -54,5 +55,30 @@ export const scenarios = {
     await page.locator('dialog').getByRole('button', { name: 'Add API token' }).click();
     await button(page, 'Done').waitFor();
     assert.ok(mock.seen.includes('POST tokens'));
+  }),
+
+  'what is long leaves the rest in sight': scenario(async (page, mock) => {
+    const [client] = mock.clients;
+    assert.ok(client?.seen);
+    // As Go calls what is built without a tag.
+    client.seen.version = 'v1.4.1-0.20260504102030-0123456789ab+dirty';
+    mock.session = { ...mock.session, account: 'a'.repeat(64) };
+    mock.visit({ method: 'M'.repeat(60), path: '/what' });
+    await page.goto(`${mock.url}/?again#/clients`);
+    await row(page, 'shop').waitFor();
+    const out = await button(page, 'Sign out').boundingBox();
+    assert.ok(out && out.x + out.width < 244, `the way out is at ${out?.x}`);
+    for (const width of [1000, 1280, 360]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.goto(`${mock.url}/#/clients`);
+      await row(page, 'shop').waitFor();
+      assert.deepEqual(await cutOff(page), [], `clients are cut off at ${width}`);
+      await page.goto(`${mock.url}/#/access`);
+      const method = page.getByText(/^M+$/).first();
+      await method.waitFor();
+      assert.deepEqual(await cutOff(page), [], `visits are cut off at ${width}`);
+      const [one, other] = [await method.boundingBox(), await text(page, '/what').boundingBox()];
+      assert.ok(one && other && one.x + one.width <= other.x, `they overlap at ${width}`);
+    }
   }),
 };

@@ -11,6 +11,7 @@ import { scenarios as searching } from './searching';
 import { scenarios as signin } from './signin';
 import { scenarios as slow } from './slow';
 import { scenarios as telling } from './telling';
+import { scenarios as updated } from './updated';
 import { tour } from './tour';
 import { scenarios as webhooks } from './webhooks';
 
@@ -27,6 +28,7 @@ await runAll(await launch(), [
     ...signin,
     ...slow,
     ...telling,
+    ...updated,
     ...webhooks,
   },
   tour(),

@@ -1,6 +1,7 @@
 /** What comes late, out of order or not at all. */
 import assert from 'node:assert/strict';
 import { late } from '../slow';
+import { event } from './fixtures';
 import { button, menu, row, scenario, text } from './scenarios';
 
 const entry = (seq: number, action: string, target: string) => ({
@@ -144,5 +145,44 @@ export const scenarios = {
       await row(page, 'shop').getByText('Revoked').waitFor();
     },
     { allow: /ERR_/ },
+  ),
+
+  'a relay that has gone without a word is said to be away': scenario(async (page, mock) => {
+    await page.clock.install();
+    await page.goto(`${mock.url}/?again#/clients`);
+    await row(page, 'shop').waitFor();
+    let silent = true;
+    await page.route(/\/api\/v1\//, (route) => (silent ? undefined : route.fallback()));
+    const asked = page.waitForRequest(/\/clients$/);
+    await page.clock.runFor(5000);
+    await asked;
+    await page.clock.runFor(31_000);
+    await text(page, 'The relay does not answer.').waitFor();
+    silent = false;
+    await page.clock.runFor(14_000);
+    await text(page, 'The relay does not answer.').waitFor({ state: 'detached' });
+  }),
+
+  'requests that failed are looked for once, and as far back as it goes': scenario(
+    async (page, mock) => {
+      await page.clock.install();
+      let asked = 0;
+      await page.route(/\/access\?/, async (route) => {
+        asked++;
+        const query = new URL(route.request().url()).searchParams;
+        assert.equal(query.get('status'), '5xx');
+        const items = query.get('cursor') ? [event({ status: 502, path: '/older' })] : [];
+        const next = query.get('cursor') ? {} : { next: '1000001' };
+        await route.fulfill({ json: { data: { items, ...next } } });
+      });
+      await page.goto(`${mock.url}/?again#/errors`);
+      await text(page, 'older events are left').waitFor();
+      await page.clock.runFor(30_000);
+      assert.ok(asked <= 2, `asked ${asked} times`);
+      await button(page, 'Show more').click();
+      await text(page, '/older').waitFor();
+      mock.visit({ status: 503, path: '/newest' });
+      await text(page, '/newest').waitFor();
+    },
   ),
 };

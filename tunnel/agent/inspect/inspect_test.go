@@ -265,7 +265,7 @@ func TestRunListsAndTells(t *testing.T) {
 }
 
 func TestFiltersPick(t *testing.T) {
-	visitor := getA + "POST /b?q=Needle HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" + getA
+	visitor := getA + "POST /b?q=Needle&n=%E8%AE%a2 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" + getA
 	origin := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\nHTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
 	ins, list := hear(t, Limits{}, 1<<20, visitor, origin)
 	for _, test := range []struct {
@@ -281,6 +281,8 @@ func TestFiltersPick(t *testing.T) {
 		{Filter{Text: "needle"}, 1},
 		{Filter{Text: "198.51.100.9"}, 2},
 		{Filter{Text: "nothing"}, 0},
+		{Filter{Text: "NEEDLE&n=订"}, 1}, // browsers show what is written, and send it percent-encoded
+		{Filter{Text: "单"}, 0},
 		{Filter{Text: "Shop.example.com/a"}, 2}, // what the page finds, so that it exports what it shows
 		{Filter{Text: "post a/b"}, 1},
 		{Filter{Text: "404"}, 1},

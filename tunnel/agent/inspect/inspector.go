@@ -2,12 +2,14 @@ package inspect
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 )
 
 // entryCost is what an empty entry counts for in memory.
@@ -258,6 +260,7 @@ func (ins *Inspector) pick(f Filter) []*entry {
 	}
 	before, paged := parseID(f.Before)
 	text := strings.ToLower(f.Text)
+	escaped := strings.ToLower(asInPaths(f.Text))
 	ins.mu.Lock()
 	all := slices.Clone(ins.entries)
 	ins.mu.Unlock()
@@ -266,7 +269,7 @@ func (ins *Inspector) pick(f Filter) []*entry {
 		if len(out) == limit {
 			break
 		}
-		if paged && e.seq >= before || !e.matches(f, text) {
+		if paged && e.seq >= before || !e.matches(f, text, escaped) {
 			continue
 		}
 		out = append(out, e)
@@ -274,7 +277,28 @@ func (ins *Inspector) pick(f Filter) []*entry {
 	return out
 }
 
-func (e *entry) matches(f Filter, text string) bool {
+// asInPaths is text with what is not ASCII as it stands in paths: percent-encoded
+// (RFC 3986, section 2.1).
+func asInPaths(text string) string {
+	if !strings.ContainsFunc(text, notASCII) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if notASCII(r) {
+			b.WriteString(url.PathEscape(string(r)))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func notASCII(r rune) bool { return r > unicode.MaxASCII }
+
+// matches reports whether f picks the entry; text and escaped are its Text in small
+// letters, as it is and as it stands in paths.
+func (e *entry) matches(f Filter, text, escaped string) bool {
 	s := e.summary()
 	switch {
 	case f.TunnelID != "" && s.TunnelID != f.TunnelID,
@@ -297,7 +321,8 @@ func (e *entry) matches(f Filter, text string) bool {
 		visitor = s.Client + " " + visitor
 	}
 	line := s.Method + " " + s.Host + s.Path + " " + status + " " + visitor + " " + s.TunnelName + s.TunnelPath
-	return strings.Contains(strings.ToLower(line), text)
+	line = strings.ToLower(line)
+	return strings.Contains(line, text) || strings.Contains(line, escaped)
 }
 
 // entry is one request with its response, or one flow.

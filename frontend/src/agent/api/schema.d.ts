@@ -749,6 +749,11 @@ export interface components {
              */
             relay: string;
             /**
+             * @description The name by which the relay knows this client; absent without a session.
+             * @example workshop-nas
+             */
+            client_name?: string;
+            /**
              * @description What carries the session; empty without one.
              * @enum {string}
              */
@@ -785,6 +790,7 @@ export interface components {
          *         "connected": true,
          *         "state": "connected",
          *         "relay": "relay.example:4433",
+         *         "client_name": "workshop-nas",
          *         "transport": "dtls",
          *         "rtt_ms": 23.4,
          *         "connected_since": "2026-05-04T10:20:30Z",
@@ -1921,7 +1927,7 @@ export interface components {
         MethodFilter: string;
         /** @description Only with this HTTP status, or of a class such as `4xx`. */
         StatusFilter: string;
-        /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter. */
+        /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
         TextFilter: string;
         /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
         Before: string;
@@ -2652,7 +2658,7 @@ export interface operations {
                 method?: components["parameters"]["MethodFilter"];
                 /** @description Only with this HTTP status, or of a class such as `4xx`. */
                 status?: components["parameters"]["StatusFilter"];
-                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter. */
+                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
                 q?: components["parameters"]["TextFilter"];
                 /** @description Only what is from this time or later. */
                 since?: components["parameters"]["Since"];
@@ -2768,7 +2774,7 @@ export interface operations {
                 method?: components["parameters"]["MethodFilter"];
                 /** @description Only with this HTTP status, or of a class such as `4xx`. */
                 status?: components["parameters"]["StatusFilter"];
-                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter. */
+                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
                 q?: components["parameters"]["TextFilter"];
                 /** @description Only what is from this time or later. */
                 since?: components["parameters"]["Since"];

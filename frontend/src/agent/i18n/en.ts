@@ -95,6 +95,7 @@ export const en = {
   'state.rejected.text':
     'The relay does not accept the token. If its operator cannot help, replace it with a new one.',
   'status.relay': 'Relay',
+  'status.as': 'as {client}',
   'status.transport': 'Transport',
   'status.rtt': 'Round trip',
   'status.connected_for': 'Connected for',
@@ -171,6 +172,8 @@ export const en = {
     'Created. Its address is given once the relay is connected.|{n} tunnels are created. Their addresses are given once the relay is connected.',
   'tunnel.kept.paused':
     'Created. Its address is given once you resume.|{n} tunnels are created. Their addresses are given once you resume.',
+  'tunnel.clash':
+    'Somebody else has changed the same meanwhile. Save again to put yours in its place, or cancel to see theirs.',
   'tunnel.saved': 'Saved.',
   'tunnel.deleted': 'Deleted {name}.',
   'mode.standard': 'Standard',
@@ -411,6 +414,7 @@ export const en = {
   'settings.connection': 'Relay connection',
   'settings.token': 'Token',
   'settings.client': 'Client',
+  'settings.client_id': 'Client ID',
   'settings.configured_at': 'Configured',
   'settings.appearance': 'Appearance',
   'settings.inforce': 'Settings in force',

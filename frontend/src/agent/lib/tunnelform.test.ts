@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Tunnel } from '../api/types';
 import {
   check,
+  clashes,
   emptyForm,
   formOf,
   apart,
@@ -358,6 +359,25 @@ describe('toUpdate', () => {
       toUpdate({ ...form, paths: [{ ...newPath(), path: '/api', to: '8080' }] }, older as Tunnel),
     ).toEqual({ paths: [{ path: '/api', local_ip: '127.0.0.1', local_port: 8080 }] });
   });
+});
+
+describe('clashes', () => {
+  it.each<[string, Partial<Tunnel>, boolean]>([
+    ['nothing', {}, false],
+    ['something else', { name: 'store' }, false],
+    ['the same', { local_port: 4000 }, true],
+    ['the same to the same', { local_port: 3001 }, false],
+    ['what the page does not send', { state: 'stopped' }, false],
+  ])('others changed %s', (_, theirs, want) =>
+    expect(clashes({ local_port: 3001 }, tunnel, { ...tunnel, ...theirs })).toBe(want),
+  );
+  it('a header that others have added would go', () =>
+    expect(
+      clashes({ request_headers: { 'X-Env': 'dev' } }, tunnel, {
+        ...tunnel,
+        request_headers: { ...tunnel.request_headers, 'X-Key': '1' },
+      }),
+    ).toBe(true));
 });
 
 describe('an address that is typed where a part is asked for', () => {

@@ -195,6 +195,15 @@ export function toUpdate(f: TunnelForm, tunnel: Tunnel): TunnelUpdate | undefine
   return changed.length > 0 ? (Object.fromEntries(changed) as TunnelUpdate) : undefined;
 }
 
+/** Reports whether a change would put aside what others have made of the tunnel since it was read. */
+export function clashes(change: TunnelUpdate, read: Tunnel, now: Tunnel): boolean {
+  const [before, after] = [changeable(formOf(read)), changeable(formOf(now))];
+  return (Object.keys(change) as (keyof typeof before)[]).some((field) => {
+    const found = ordered(after[field]);
+    return found !== ordered(before[field]) && found !== ordered(change[field]);
+  });
+}
+
 /**
  * Returns a form with the address taken apart that was written, whole, where only a part
  * is asked for.

@@ -2,6 +2,7 @@ import { Problem, send, Unreachable, whenUnsure } from '../api/client';
 import type { ServerEvent } from '../../shared/api/sse';
 import { attended, looked, readEvents } from '../../shared/api/stream';
 import { pause } from '../../shared/lib/pause';
+import { fresh } from '../../shared/stores/fresh.svelte';
 import type { EndpointEvent, Events, LogEntry, RequestSummary, TunnelEvent } from '../api/types';
 import { logs } from './logs.svelte';
 import { requests } from './requests.svelte';
@@ -123,6 +124,8 @@ class Feed {
     await status.load(signal);
     const daemon = `${status.current?.pid} ${status.current?.started_at}`;
     const known = daemon === this.#daemon && this.#lastId !== '' && this.#lacking.size === 0;
+    // Another daemon may be of another version, with another page.
+    if (this.#daemon && daemon !== this.#daemon) void fresh.check();
     this.#daemon = daemon;
     if (!known) this.#lastId = '';
     return known;

@@ -28,6 +28,16 @@ export function filterOf(query: Readonly<Record<string, string>>): RequestFilter
   };
 }
 
+/** Text with what is not ASCII as it stands in paths: percent-encoded. */
+const asInPaths = (text: string) =>
+  text.replace(/[^\0-\x7f]+/g, (part) => {
+    try {
+      return encodeURIComponent(part);
+    } catch {
+      return part; // half a character is in no path
+    }
+  });
+
 /** Reports whether a request fits the filter. */
 export function matches(r: RequestSummary, f: RequestFilter): boolean {
   if (f.tunnel && r.tunnel_id !== f.tunnel) return false;
@@ -37,9 +47,9 @@ export function matches(r: RequestSummary, f: RequestFilter): boolean {
   } else if (f.status && Math.floor((r.status ?? 0) / 100) !== Number(f.status[0])) return false;
   const text = f.text.trim().toLowerCase();
   if (!text) return true;
-  return `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${visitorOf(r)} ${r.tunnel_name}${r.tunnel_path ?? ''}`
-    .toLowerCase()
-    .includes(text);
+  const line =
+    `${r.method ?? ''} ${r.host ?? ''}${r.path ?? ''} ${r.status ?? ''} ${visitorOf(r)} ${r.tunnel_name}${r.tunnel_path ?? ''}`.toLowerCase();
+  return line.includes(text) || line.includes(asInPaths(f.text.trim()).toLowerCase());
 }
 
 /** Returns those that are too many, the oldest first. */

@@ -294,13 +294,20 @@ describe('RequestStore', () => {
     [{ text: ' orders ' }, true],
     [{ text: '203.0.113' }, true],
     [{ text: 'nothing' }, false],
+    [{ text: 'orders/订单' }, true],
+    [{ text: '单子' }, false],
+    [{ text: '\ud83d' }, false],
     [{ status: '4xx' }, true],
     [{ status: '2xx' }, false],
     [{ status: 'error' }, false],
     [{ kind: 'flow' }, false],
     [{ tunnel: 't_9' }, false],
   ])('filter %j: %s', (change, want) => {
-    const r: RequestSummary = summary(1, { kind: 'http', path: '/Orders', status: 404 });
+    const r: RequestSummary = summary(1, {
+      kind: 'http',
+      path: '/Orders/%E8%AE%A2%e5%8d%95',
+      status: 404,
+    });
     expect(matches(r, { ...noFilter, ...change })).toBe(want);
   });
 });

@@ -2,6 +2,9 @@ import { call, Problem, whenUnsure } from '../../shared/api/client';
 import { explain } from '../lib/explain';
 import { session } from './session.svelte';
 
+// A relay whose machine is gone breaks no connection, and browsers wait for minutes.
+const patience = 30_000;
+
 /** An answer of the API that a page shows, asked for again from time to time. */
 export class Resource<T> {
   data = $state.raw<T>();
@@ -18,7 +21,7 @@ export class Resource<T> {
   async load(): Promise<void> {
     const turn = ++this.#asked;
     try {
-      const data = await call<T>('GET', this.#path());
+      const data = await call<T>('GET', this.#path(), { patience });
       // A slow answer must not replace that of a later question.
       if (turn !== this.#asked) return;
       this.data = data;

@@ -13,6 +13,9 @@ const optional: Partial<Record<Page, string>> = {
   audit: 'audit?limit=1',
 };
 
+// A relay that has not answered by then is away.
+const patience = 10_000;
+
 /** Who is signed in, and whether the relay answers. */
 class Session {
   current = $state.raw<SignedIn>();
@@ -38,7 +41,7 @@ class Session {
 
   async load(): Promise<void> {
     try {
-      await this.#set(await call<SignedIn>('GET', 'session'));
+      await this.#set(await call<SignedIn>('GET', 'session', { patience }));
       this.away = false;
       this.refusal = '';
     } catch (error) {

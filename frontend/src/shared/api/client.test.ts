@@ -55,6 +55,21 @@ describe('call', () => {
     return asked;
   }
 
+  it('waits for an answer as long as it was told to', async () => {
+    vi.useFakeTimers();
+    const asked = daemon(
+      () =>
+        new Promise((_, fail) => {
+          const signal = asked.at(-1)?.signal;
+          signal?.addEventListener('abort', () => fail(new DOMException('aborted', 'AbortError')));
+        }),
+    );
+    const outcome = call('GET', 'status', { patience: 5000 }).catch((error: unknown) => error);
+    await vi.advanceTimersByTimeAsync(5000);
+    vi.useRealTimers();
+    expect(await outcome).toBeInstanceOf(Unreachable);
+  });
+
   const broken = () => {
     const cut = new ReadableStream({ start: (c) => c.error(new TypeError('network error')) });
     return Promise.resolve(new Response(cut));

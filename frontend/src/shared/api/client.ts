@@ -52,6 +52,8 @@ export interface Options {
   keepalive?: boolean;
   /** It changes nothing, whatever its method. */
   harmless?: boolean;
+  /** Without a signal: so many ms the answer may take to begin, then there is none. If zero, as long as it takes. */
+  patience?: number;
 }
 
 let bearer = '';
@@ -91,12 +93,14 @@ export async function send(method: string, path: string, o: Options = {}): Promi
     body = JSON.stringify(o.body);
   }
   let answer: Response;
+  const patience = new AbortController();
+  const timer = o.patience ? setTimeout(() => patience.abort(), o.patience) : undefined;
   try {
     answer = await fetch(address(path), {
       method,
       headers,
       body,
-      signal: o.signal,
+      signal: o.signal ?? patience.signal,
       keepalive: o.keepalive,
       credentials: 'same-origin',
       cache: 'no-store',
@@ -104,6 +108,8 @@ export async function send(method: string, path: string, o: Options = {}): Promi
   } catch (error) {
     if (o.signal?.aborted) throw error;
     throw lost(method, o, error, await loopbackDenied());
+  } finally {
+    clearTimeout(timer);
   }
   if (answer.ok) return answer;
   throw new Problem(answer.status, await problem(answer));

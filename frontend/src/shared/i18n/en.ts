@@ -22,6 +22,8 @@ export const en = {
   'broken.text':
     'It may be older than what it asks; reload it. If that does not help, report this:',
   reload: 'Reload',
+  outdated: 'adit was updated.',
+  'outdated.text': 'This page is of the version before; reload it once you are done here.',
   leave: 'Leave',
   'leave.title': 'Leave without saving?',
   'leave.text': 'What you changed in the policy of {target} is not saved; leaving loses it.',

@@ -23,6 +23,8 @@ export const zh: Record<keyof typeof en, string> = {
   broken: '无法显示此页面。',
   'broken.text': '它可能比所请求的程序旧，请重新加载。若无效，请报告：',
   reload: '重新加载',
+  outdated: 'adit 已更新。',
+  'outdated.text': '此页面仍是旧版本，完成手头操作后请重新加载。',
   leave: '离开',
   'leave.title': '不保存就离开？',
   'leave.text': '您对 {target} 的策略所作的更改尚未保存，离开后将丢失。',

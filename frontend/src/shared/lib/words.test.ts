@@ -4,6 +4,8 @@ import { fromLocal, lines, localTime, readBytes, sentence, writeBytes } from './
 describe('lines', () => {
   it('takes lines and commas', () =>
     expect(lines(' a\n\nb, c ;d\n')).toEqual(['a', 'b', 'c', 'd']));
+  it('takes what a Chinese keyboard writes between them', () =>
+    expect(lines('CN，US；DE、FR')).toEqual(['CN', 'US', 'DE', 'FR']));
 });
 
 describe('sentence', () => {
