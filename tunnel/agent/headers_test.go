@@ -85,7 +85,7 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	r.does("another")
 	a, _ := configured(t, r, Config{})
 	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
-	const want = "the relay refused: the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it"
+	const want = "the relay refused: the relay is of a version that cannot change headers; publish it with its headers as they are, or ask its operator to update it"
 	changes := wire.ChangeHeaders(map[string]string{"X-Env": "prod"})
 	var no *refusal.Error
 	if _, err := a.Change(t.Context(), web.ID, definition.Patch{RequestHeaders: &changes}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "request_headers" || no.Message != want {

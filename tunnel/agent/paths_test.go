@@ -126,7 +126,7 @@ func TestARelayThatKnowsNoPathsIsNotAsked(t *testing.T) {
 	r.does(wire.FeatureHeaders)
 	a, _ := configured(t, r, Config{})
 	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
-	const want = "the relay refused: the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it"
+	const want = "the relay refused: the relay is of a version that cannot lead paths to services of their own; publish it without paths, or ask its operator to update it"
 	paths := []definition.Path{{Path: "/api", LocalPort: 8080}}
 	var no *refusal.Error
 	if _, err := a.Change(t.Context(), web.ID, definition.Patch{Paths: &paths}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "paths" || no.Message != want {

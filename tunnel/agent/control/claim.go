@@ -19,13 +19,13 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 		}
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: field,
-			Message: "the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it",
+			Message: "the relay is of a version that cannot change headers; publish it with its headers as they are, or ask its operator to update it",
 		}
 	}
 	if len(want.Paths) > 0 && !c.Can(wire.FeaturePaths) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "paths",
-			Message: "the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it",
+			Message: "the relay is of a version that cannot lead paths to services of their own; publish it without paths, or ask its operator to update it",
 		}
 	}
 	if wildcard.Is(want.Domain) && !c.Can(wire.FeatureWildcards) {
@@ -43,7 +43,7 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 	if len(want.Policy) > 0 && !c.Can(wire.FeaturePolicies) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "policy",
-			Message: "the relay is of a version that cannot give a tunnel its policy from the beginning; leave policy out, or ask its operator to update it",
+			Message: "the relay is of a version that cannot close a tunnel to strangers from the beginning; publish it without a password or other policy, or ask its operator to update it",
 		}
 	}
 	var g wire.Grant

@@ -394,12 +394,12 @@ const chinese: readonly Sentence[] = [
   ],
   ['the tunnel has no path {0} any more', '隧道已没有路径 {0}'],
   [
-    'the relay is of a version that cannot lead paths to services of their own; leave paths out, or ask its operator to update it',
+    'the relay is of a version that cannot lead paths to services of their own; publish it without paths, or ask its operator to update it',
     '中继的版本不能让路径通往各自的服务，请不要填写路径，或联系其运营者更新中继',
   ],
   [
-    'the relay is of a version that cannot give a tunnel its policy from the beginning; leave policy out, or ask its operator to update it',
-    '中继的版本不能让隧道从一开始就带有访问策略，请不要填写策略，或联系其运营者更新中继',
+    'the relay is of a version that cannot close a tunnel to strangers from the beginning; publish it without a password or other policy, or ask its operator to update it',
+    '中继的版本不能让隧道从一开始就对陌生人关闭，请不设密码或其他访问策略再发布，或联系其运营者更新中继',
   ],
   [
     'the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it',
@@ -419,7 +419,7 @@ const chinese: readonly Sentence[] = [
   ['the value of {0} has control characters', '{0} 的值包含控制字符'],
   ['the value of {0} begins or ends with white space', '{0} 的值首尾有空白'],
   [
-    'the relay is of a version that cannot change headers; leave request_headers and response_headers out, or ask its operator to update it',
+    'the relay is of a version that cannot change headers; publish it with its headers as they are, or ask its operator to update it',
     '中继的版本不能更改标头，请不要填写 request_headers 和 response_headers，或联系其运营者更新中继',
   ],
   ['proxy_protocol: must be v1 or v2, or empty for none', 'PROXY 协议须为 v1 或 v2，留空表示关闭'],

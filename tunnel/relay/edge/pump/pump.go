@@ -22,8 +22,9 @@ var errIdle = errors.New("no byte was moved for too long")
 
 // Pump moves bytes between a visitor and a stream until both directions have
 // ended, each on its own, or no byte has moved for idle, or ctx ends. They wait for
-// what the meter is bound by, and are counted by it. A direction that breaks breaks the whole. before runs first in the direction
-// towards the visitor: it reads the agent's answer.
+// what the meter is bound by, and are counted by it. A direction that breaks breaks
+// the whole. before runs first in the direction towards the visitor: it reads the
+// agent's answer.
 func Pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, meter *shape.Meter, before func() error) (in, out int64, err error) {
 	var once sync.Once
 	var reason error
