@@ -348,4 +348,14 @@ export const scenarios = {
       }
     }
   }),
+
+  'what came by a tunnel that is deleted is still looked for by its name': scenario(
+    async (page, mock) => {
+      mock.addRequest({ tunnel_id: 't_gone', tunnel_name: 'old-shop', path: '/from-it' });
+      await page.goto(`${mock.url}/#/inspector?tunnel=t_gone`);
+      await page.getByRole('option', { name: '/from-it' }).waitFor();
+      const chosen = page.getByLabel('Tunnel').locator('option:checked');
+      assert.equal(await chosen.textContent(), 'old-shop');
+    },
+  ),
 };

@@ -1,7 +1,8 @@
 /** What comes late, or cannot come: nobody is taken away by it, or told what is not so. */
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { has } from './browser';
+import { has, until } from './browser';
+import { mistake, someVisits } from './fixtures';
 import { scenario } from './scenarios';
 
 const button = (page: Page, name: string) =>
@@ -227,5 +228,38 @@ export const scenarios = {
       await row.getByText('Stopped').waitFor();
     },
     { allow: /ERR_/ },
+  ),
+
+  'a page that nobody looks at asks for nothing': scenario(
+    async (page, mock) => {
+      mock.visits = someVisits();
+      mock.config.error = mistake;
+      await page.clock.install();
+      const turn = (hidden: boolean) =>
+        page.evaluate((value) => {
+          Object.defineProperty(document, 'hidden', { configurable: true, value });
+          document.dispatchEvent(new Event('visibilitychange'));
+        }, hidden);
+      for (const [hash, ready] of [
+        ['tunnels', '[data-visit]'],
+        ['inspector/r_socket', '[aria-label=Messages]'],
+      ] as const) {
+        await page.goto(`${mock.url}/?${hash}#/${hash}`);
+        await page.locator(ready).first().waitFor();
+        await turn(true);
+        await page.clock.runFor(12_000);
+        const asked = mock.seen.length;
+        await page.clock.runFor(60_000);
+        assert.deepEqual(mock.seen.slice(asked), [], `of ${hash}`);
+        await turn(false);
+        await until('it asks again', () => mock.seen.length > asked);
+      }
+    },
+    {
+      prepare: (mock) =>
+        (mock.said = [
+          { from: 'origin', time: '2026-05-04T10:21:00Z', type: 'text', size: 2, text: 'hi' },
+        ]),
+    },
   ),
 };
