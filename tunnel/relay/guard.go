@@ -1,12 +1,14 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 
 	"adit/tunnel/relay/policies"
+	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
@@ -22,7 +24,12 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 	if guarded && (len(document) == 0 || !p.claim.PolicyReplaces) {
 		return nil // whoever set it came after the claim that brought one
 	}
-	if before := s.policyBefore(target, p); before != nil {
+	before, err := s.policyBefore(target, p)
+	switch {
+	case err != nil:
+		s.relay.log.Error("the policy of what a tunnel had cannot be read", "target", target, "error", err)
+		return &wire.Problem{Code: wire.CodeForbidden, Field: fieldPolicy, Message: "the relay cannot read who is let in to this tunnel; set it anew, or ask the relay's operator"}
+	case before != nil:
 		document = before
 	}
 	if len(document) == 0 {
@@ -31,7 +38,7 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 	if !s.scope().OwnPolicies {
 		return wire.Forbidden(fieldPolicy, "the relay's operator has not let this client say who is let in; ask for `adit relay client set %s --own_policies` at the relay", s.client.Name)
 	}
-	err := s.putPolicy(ctx, target, document, nil)
+	err = s.putPolicy(ctx, target, document, nil)
 	var no *wire.Problem
 	if errors.As(err, &no) {
 		code := no.Code
@@ -44,8 +51,8 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 }
 
 // policyBefore is the policy that the client has set for what a tunnel had, if it is to
-// have target instead; nil if there is none.
-func (s *session) policyBefore(target string, p placing) json.RawMessage {
+// have target instead, as a document with its secrets; nil if there is none.
+func (s *session) policyBefore(target string, p placing) (json.RawMessage, error) {
 	had := make([]string, 0, len(p.held)+1)
 	for _, c := range p.held {
 		had = append(had, c.Target)
@@ -56,14 +63,20 @@ func (s *session) policyBefore(target string, p placing) json.RawMessage {
 		}
 	}
 	if slices.Contains(had, target) {
-		return nil
+		return nil, nil
 	}
 	for _, before := range had {
-		if v, ok := s.relay.store.Policies.Get(before); ok && v.By == s.client.ID {
-			return v.Document
+		v, ok := s.relay.store.Policies.Get(before)
+		if !ok || v.By != s.client.ID {
+			continue
 		}
+		d, err := policy.ReadStored(v.Document)
+		if err = cmp.Or(v.Fault, err); err != nil {
+			return nil, err
+		}
+		return json.Marshal(d)
 	}
-	return nil
+	return nil, nil
 }
 
 // maxOwnerless is how many policies a client leaves at names and ports that nobody has:

@@ -165,6 +165,7 @@ func TestPolicyFollowsItsTunnel(t *testing.T) {
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	origin := startOrigin(t, text("x"))
 	web := func(domain string) wire.Claim { return wire.Claim{Type: wire.TypeHTTP, Domain: domain} }
+	session := r.roster.All()[0]
 	const own = `"deny":["192.0.2.1"]`
 	check := func(when, target, want string) {
 		t.Helper()
@@ -210,6 +211,19 @@ func TestPolicyFollowsItsTunnel(t *testing.T) {
 		c.PolicyOf = of
 		b.mustClaim("k", c, origin)
 		check("of "+of, "six", "")
+	}
+	// With secrets, and one that cannot be read any more.
+	const hook = `{"webhooks":[{"path":"/hook","provider":"github","secrets":["hush-hush-hush-hush"]}]}`
+	if err := a.call(http.MethodPut, wire.PathPolicy+"k", json.RawMessage(hook), nil); err != nil {
+		t.Fatal(err)
+	}
+	a.mustClaim("k", web("hooked"), origin)
+	check("renamed with a secret", "hooked", "hush-hush-hush-hush")
+	if err := r.store.Policies.SetBy(t.Context(), claims.TargetDomain("hooked."+r.cfg.Domain), []byte(`"AAAA"`), session.client.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.claim("k", web("open"), origin); err == nil {
+		t.Error("a tunnel whose policy cannot be read was renamed, and is open")
 	}
 	// Without leave it is not made open either.
 	a.mustClaim("k", web("two"), origin)

@@ -264,6 +264,10 @@ export const relaySentences: readonly Sentence[] = [
     '中继的运营者未允许此客户端设置访问策略，请让运营者在中继上运行 `adit relay client set {0} --own_policies`',
   ],
   [
+    "the relay cannot read who is let in to this tunnel; set it anew, or ask the relay's operator",
+    '中继无法读取此隧道的访问策略，请重新设置，或联系中继的运营者',
+  ],
+  [
     "the relay's operator has set this policy; ask the operator for the change",
     '此策略由中继的运营者设置，请联系运营者更改',
   ],
