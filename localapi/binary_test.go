@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/buildtest"
 	"adit/internal/openapicheck"
 	"adit/internal/require"
 	"adit/tunnel/wire"
@@ -31,13 +32,11 @@ type program struct {
 // startBinary builds adit as it is released, and runs "adit dev".
 func startBinary(t *testing.T) *program {
 	t.Helper()
-	goTool := require.Tool(t, "go")
+	require.Tool(t, "go")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "adit.exe")
-	build := exec.Command(goTool, "build", "-trimpath", "-o", path, "adit")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := buildtest.Program(path, "adit"); err != nil {
+		t.Fatal(err)
 	}
 	b := &program{ended: make(chan error, 1)}
 	b.cmd = exec.Command(path, "dev", "--json", "--http_listen", "127.0.0.1:0", "--tunnel_listen", "127.0.0.1:0",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/buildtest"
 	"adit/internal/require"
 )
 
@@ -23,8 +24,11 @@ var program = cmp.Or(os.Getenv("ADIT_TEST_PROGRAM"), ".")
 // made again. It is for work on the tests themselves, and empty in CI.
 var kept = os.Getenv("ADIT_DESKTOP_DIR")
 
-// shared is a folder that outlives one test, for what takes long to make.
+// shared is a folder that outlives one test, for what takes long to make of the sources.
 var shared = sync.OnceValues(func() (string, error) {
+	if _, err := buildtest.Watch(); err != nil {
+		return "", err
+	}
 	if kept != "" {
 		return kept, os.MkdirAll(kept, 0o755)
 	}

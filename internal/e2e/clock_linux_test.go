@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adit/internal/buildtest"
 )
 
 // clock is the wall clock of one process, which a test can set. No system has a
@@ -174,7 +176,7 @@ var movableProgram = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built := filepath.Join(dir, "adit")
-	if err := buildProgram(built, "adit", "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
+	if err := buildtest.Program(built, "adit", "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
 		return "", fmt.Errorf("with a clock that can be set: %w", err)
 	}
 	return built, nil

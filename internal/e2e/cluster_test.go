@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/buildtest"
 	"adit/internal/freeport"
 )
 
@@ -37,7 +38,7 @@ type natsProcess struct {
 // natsProgram builds the NATS server, once.
 var natsProgram = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(programs, "natsnode")
-	return binary, buildProgram(binary, "adit/tunnel/relay/store/natstest/natsnode")
+	return binary, buildtest.Program(binary, "adit/tunnel/relay/store/natstest/natsnode")
 })
 
 // prepareNATS is n servers that know each other and are not started yet.

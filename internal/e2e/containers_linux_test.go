@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"adit/internal/buildtest"
 )
 
 // How docs/operations.md and docs/install.md say that containers are run.
@@ -27,7 +29,7 @@ func TestContainersOfARelayAndOfAgents(t *testing.T) {
 	e := newEngine(t)
 	e.image("adit")
 	hello := t.TempDir()
-	if err := buildProgram(filepath.Join(hello, "hello"), "adit/internal/e2e/hello"); err != nil {
+	if err := buildtest.Program(filepath.Join(hello, "hello"), "adit/internal/e2e/hello"); err != nil {
 		t.Fatal(err)
 	}
 	e.write(filepath.Join(hello, "Containerfile"), "FROM scratch\nCOPY hello /hello\nENTRYPOINT [\"/hello\"]\n")

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adit/internal/buildtest"
 )
 
 // patience is how long a condition may take on a loaded machine. What an issue
@@ -40,7 +42,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(programs)
 		if program = os.Getenv(builtEnv); program == "" {
 			program = filepath.Join(programs, "adit")
-			if err := buildProgram(program, "adit"); err != nil {
+			if err := buildtest.Program(program, "adit"); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
 			}
@@ -49,14 +51,15 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// buildProgram builds a program as build/pack does, which finds it compiled.
-func buildProgram(file, name string, more ...string) error {
-	build := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", file}, more...), name)...)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", name, err, out)
+// watched has a test that runs adit depend on its sources: go test hears nothing of what
+// is read before the first test.
+var watched = sync.OnceValues(buildtest.Watch)
+
+func dependsOnSources(t *testing.T) {
+	t.Helper()
+	if _, err := watched(); err != nil {
+		t.Fatal(err)
 	}
-	return nil
 }
 
 // output is what a process printed so far.
@@ -103,6 +106,7 @@ func launchProgram(t *testing.T, program, namespace string, env []string, args .
 // this process's.
 func launchAs(t *testing.T, gid int, program, namespace string, env []string, args ...string) *process {
 	t.Helper()
+	dependsOnSources(t)
 	command := append([]string{program}, args...)
 	if namespace != "" {
 		command = append([]string{"ip", "netns", "exec", namespace}, command...)
@@ -201,6 +205,7 @@ func run(t *testing.T, env []string, args ...string) result {
 
 func runInput(t *testing.T, env []string, stdin string, args ...string) result {
 	t.Helper()
+	dependsOnSources(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)

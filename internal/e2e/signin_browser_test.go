@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"adit/internal/buildtest"
 	"adit/internal/identitytest"
 	"adit/internal/require"
 )
@@ -19,7 +20,7 @@ import (
 func TestVisitorSignsInByABrowser(t *testing.T) {
 	browse := browser(t)
 	provider := filepath.Join(t.TempDir(), "provider")
-	if err := buildProgram(provider, identitytest.Program, "-modfile="+filepath.Join("..", "..", "tools.mod")); err != nil {
+	if err := buildtest.Program(provider, identitytest.Program, "-modfile="+filepath.Join("..", "..", "tools.mod")); err != nil {
 		require.Missing(t, "the identity provider cannot be built: %v", err)
 	}
 	relay := prepareRelay(t)
