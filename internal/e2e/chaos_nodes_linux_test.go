@@ -26,7 +26,8 @@ import (
 // nodes check every byte; an administrator changes clients and policies all the
 // while. After each fault every tunnel answers at every node, all nodes agree on
 // what is configured and it is what the administrator was told, a name that two
-// clients want has one of them, and a client that is revoked gets nothing.
+// clients want has one of them, and a client that is revoked gets nothing. A
+// tunnel that brings a password lets no stranger in at any time, wherever it moves.
 func TestChaosOfNodes(t *testing.T) {
 	length, seed := chaosOf(t)
 	needLoopback(t)
@@ -58,6 +59,7 @@ type nodesChaos struct {
 	contest [2]int    // ports of two services that want one name
 	victim  *agent
 	admin   *administrator
+	guarded *guarded
 	visitor *http.Client
 	askers  [3]asker // by node
 	count   transfers
@@ -123,6 +125,7 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 	c.admin.fence(c.agents[2].publish("http", port, map[string]any{"domain": "fence"}))
 	c.contest = [2]int{newNamed(t, "first"), newNamed(t, "second")}
 	c.victim = newAgent(t)
+	c.guard(2, port)
 	c.awaitWhole()
 	for i := range c.nodes {
 		for k := range c.sites {

@@ -31,12 +31,14 @@ func (c *nodesChaos) run(length time.Duration, seed uint64, faults []fault) {
 		}
 		fault := faults[order[i]]
 		c.admin.begin(random.Uint64())
+		c.guarded.begin(random.Uint64())
 		began := time.Now()
 		fault.strike(time.Duration(500+random.IntN(4000)) * time.Millisecond)
 		struck := time.Now()
 		c.awaitWhole()
 		took := time.Since(struck)
 		c.admin.settle(fault.name + ", ended at " + struck.UTC().Format("15:04:05.000"))
+		c.guarded.settle(fault.name)
 		c.oneHasTheName(random, fault.name)
 		c.revokedGetsNothing(random, fault.name)
 		survived[fault.name]++
@@ -55,6 +57,7 @@ func (c *nodesChaos) run(length time.Duration, seed uint64, faults []fault) {
 		seed, survived, c.count.whole.Load(), c.count.cut.Load(), healed[len(healed)/2].Round(time.Millisecond), worst)
 	t.Logf("the administrator: %v; a revoked client was served nowhere after %v at the median, %v at most",
 		c.admin.did(), c.revoked[len(c.revoked)/2].Round(time.Millisecond), c.revoked[len(c.revoked)-1].Round(time.Millisecond))
+	c.guarded.did(t)
 	t.Logf("memory of relays and agents %d MB before, by quarters of the time %d, %d, %d and %d MB",
 		before>>20, quarters[0]>>20, quarters[1]>>20, quarters[2]>>20, quarters[3]>>20)
 	if c.count.whole.Load() < int64(length/time.Second) {
