@@ -28,7 +28,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 	w.Visit = v
 	defer ep.Leave(v)
 	if ep.Meter.Stopped() {
-		h.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
+		h.edge.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
 		return policy.RuleQuota
 	}
 	guest, d := policy.Guest{Addr: client, Target: to.Target}, policy.Decision{Allowed: true}
@@ -61,7 +61,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 		}
 		if !d.Allowed && !p.Shadow() {
 			if q.Certificate != nil && policy.AsksWho(d.Rule) { // it was not good enough, and the next may be
-				h.retire(w, r)
+				h.edge.retire(w, r)
 			}
 			door.refuse(w, d, q.Identity)
 			return d.Rule
@@ -75,7 +75,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 	}
 	v.LetIn(guest)
 	if now := h.edge.keeps(ep, p, guest); !now.Allowed {
-		h.refusePolicy(w, r, now)
+		h.edge.refusePolicy(w, r, now)
 		return now.Rule
 	}
 	if p == nil {
@@ -115,7 +115,7 @@ func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming 
 // basicChallenge asks for a password.
 const basicChallenge = `Basic realm="site", charset="UTF-8"`
 
-func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {
+func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {
 	status := policy.Status(d.Rule)
 	switch d.Rule {
 	case policy.RuleBasicAuth:
@@ -125,7 +125,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 			w.Header().Set("WWW-Authenticate", "Sign-In") // RFC 9110, section 15.5.2 wants one, and no browser has a dialog for this
 		}
 	case policy.RuleCertificate, policy.RuleCertificateIssuer, policy.RuleCertificateTime, policy.RuleCertificateWho, policy.RuleCertificateUnasked:
-		h.retire(w, r)
+		e.retire(w, r)
 	case policy.RuleWebhook:
 		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // for the same reason
 	case policy.RuleWebhookBusy:
@@ -137,7 +137,7 @@ func (h *handler) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.
 	case policy.RuleTries:
 		w.Header().Set("Retry-After", "60")
 	}
-	h.edge.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(d.Rule)})
+	e.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(d.Rule)})
 }
 
 // keeps decides whether a guest may stay that was let in by p, which may be nil:
@@ -210,7 +210,12 @@ func (e *Edge) Recheck(targets ...string) {
 				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // it is remembered
 			}
 		}
-		ep.Visits.EndGuests(func(g policy.Guest) bool { return !p.Keeps(g, now).Allowed || e.signedOut(g) })
+		ep.Visits.EndGuests(func(g policy.Guest) policy.Decision {
+			if e.signedOut(g) {
+				return policy.Decision{Rule: policy.RuleSignIn}
+			}
+			return p.Keeps(g, now)
+		})
 		ep.EndFlows(func(_ *routing.Backend, from netip.Addr) bool { return !p.Keeps(policy.Guest{Addr: from}, now).Allowed })
 	}
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/pages"
+	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/edge/websocket"
@@ -116,7 +118,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	in, out := cw.Bytes()
 	e.cfg.Record(ep, to.Used(), wire.Access{
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), User: to.Way.Who.Name(), Method: r.Method, Host: name, Path: r.URL.Path,
-		Status: cw.Code(), Refused: refused, BytesIn: in, BytesOut: out, Duration: took,
+		Status: cw.Code(), Refused: cmp.Or(refused, cw.Refused), BytesIn: in, BytesOut: out, Duration: took,
 	})
 	if cw.Aborted() { // the visitor must see a response that broke as broken
 		panic(http.ErrAbortHandler)
@@ -197,8 +199,16 @@ func (e *Edge) refuseMisdirected(w http.ResponseWriter, r *http.Request) {
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusMisdirectedRequest, Title: "This connection was made for another site", Text: "The site must be asked for by a connection of its own."})
 }
 
+var tooLate = pages.Page{Status: http.StatusGatewayTimeout, Title: "The site took too long to answer", Text: "Its local service was reached but sent nothing in time."}
+
 // explain answers a visitor whose request could not be forwarded.
-func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
+func (e *Edge) explain(w *exchange.Writer, r *http.Request, err error) {
+	var refused presence.RefusedError
+	if errors.As(w.Visit.Why(), &refused) {
+		w.Refused = refused.Rule
+		e.refusePolicy(w, r, policy.Decision{Rule: refused.Rule})
+		return
+	}
 	var down *wire.OriginError
 	var tooLarge *http.MaxBytesError
 	var timeout net.Error
@@ -213,12 +223,17 @@ func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
 		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "This site is offline", Text: "The address is known here, but the computer that serves it is not connected now."}
 	case errors.As(err, &tooLarge):
 		p = pages.Page{Status: http.StatusRequestEntityTooLarge, Title: "The request is too large", Text: "This site takes at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
+	case errors.Is(w.Visit.Why(), presence.ErrStill):
+		p = tooLate
+	case errors.Is(w.Visit.Why(), presence.ErrTooMuch):
+		w.Header().Set("Retry-After", "5")
+		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "The request was given up", Text: "The site's local service did not take it fast enough."}
 	case errors.Is(err, context.Canceled):
 		p = pages.Page{Status: 499, Title: "The request was given up"}
 	case errors.Is(err, exchange.ErrTorn):
 		p = pages.Page{Status: http.StatusBadRequest, Title: "The request did not come whole", Text: "What follows its header is not what the header announces."}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		p = pages.Page{Status: http.StatusGatewayTimeout, Title: "The site took too long to answer", Text: "Its local service was reached but sent nothing in time."}
+		p = tooLate
 	}
 	e.log.Debug("forward", "host", r.Host, "status", p.Status, "error", err)
 	e.pages.Answer(w, r, p)

@@ -109,7 +109,7 @@ func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 		for i := range ended {
 			select {
 			case how := <-ended[i]:
-				if i >= 3 || !strings.HasPrefix(how, "499 ") {
+				if i >= 3 || !strings.HasPrefix(how, "503 ") {
 					t.Errorf("upload %d ended: %s", i, how)
 				}
 			default:

@@ -5,6 +5,7 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +14,17 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 )
+
+// Why a visit is ended here, and not by its visitor; or a [RefusedError].
+var (
+	ErrStill   = errors.New("no byte has moved for too long")
+	ErrTooMuch = errors.New("too much of it waits in memory")
+)
+
+// RefusedError is why a visit is ended whose visitor may no longer be: a rule of the policy.
+type RefusedError struct{ Rule string }
+
+func (e RefusedError) Error() string { return "the visitor is let in no more: " + e.Rule }
 
 // Set is the visits that an endpoint has now. The zero value has none.
 type Set struct {
@@ -30,7 +42,8 @@ type Answer interface {
 // Visit is one visitor's request, connection or flow.
 type Visit struct {
 	of     *Set
-	cancel context.CancelFunc
+	ctx    context.Context
+	cancel context.CancelCauseFunc
 	answer Answer // of a request; nil for a connection, which looks after itself
 
 	// Guarded by of.mu.
@@ -43,8 +56,8 @@ type Visit struct {
 // Enter notes a visitor, with the answer of a request; nil: it is a connection. The
 // context ends when the visitor may no longer be.
 func (p *Set) Enter(ctx context.Context, answer Answer) (context.Context, *Visit) {
-	ctx, cancel := context.WithCancel(ctx)
-	v := &Visit{of: p, cancel: cancel, answer: answer, moved: -1}
+	ctx, cancel := context.WithCancelCause(ctx)
+	v := &Visit{of: p, ctx: ctx, cancel: cancel, answer: answer, moved: -1}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
@@ -62,10 +75,10 @@ func (p *Set) Remove(v *Visit) (last bool) {
 	return len(p.all) == 0
 }
 
-// End ends the visit. What is being written to a visitor who does not read is
+// end ends the visit. What is being written to a visitor who does not read is
 // given up after a while.
-func (v *Visit) End() {
-	v.cancel()
+func (v *Visit) end(why error) {
+	v.cancel(why)
 	if v.answer != nil {
 		v.answer.GiveUp()
 	}
@@ -73,11 +86,18 @@ func (v *Visit) End() {
 
 // Leave frees what a visit holds that has come to its end, and was removed.
 func (v *Visit) Leave() {
-	v.cancel()
+	v.cancel(nil)
 	if v.answer != nil {
 		v.answer.Over()
 	}
 }
+
+// End ends a visit of which too much waits in memory.
+func (v *Visit) End() { v.end(ErrTooMuch) }
+
+// Why is what has ended the visit: a [RefusedError], [ErrStill] or [ErrTooMuch]; another
+// error if it was not ended here, and nil while it goes on.
+func (v *Visit) Why() error { return context.Cause(v.ctx) }
 
 // LetIn notes who was let in. A policy that was changed before that, and not
 // heeded, is for the caller to ask.
@@ -119,42 +139,58 @@ func (p *Set) Presented() []*policy.Presented {
 
 // EndIdle ends the requests of which no byte has moved for limit.
 func (p *Set) EndIdle(now, limit time.Duration) {
-	p.endEach(func(v *Visit) bool {
+	p.endEach(func(v *Visit) error {
 		if v.answer == nil {
-			return false
+			return nil
 		}
 		if moved := v.answer.Moved(); moved != v.moved {
 			v.moved, v.since = moved, now
 		}
-		return now-v.since >= limit
+		if now-v.since < limit {
+			return nil
+		}
+		return ErrStill
 	})
 }
 
-// EndAll ends all visits.
-func (p *Set) EndAll() { p.endEach(func(*Visit) bool { return true }) }
+// EndAll ends all visits, by a rule.
+func (p *Set) EndAll(rule string) { p.endEach(func(*Visit) error { return RefusedError{rule} }) }
 
-// EndGuests ends the visits of those who were let in and are picked. pick must not
-// wait.
-func (p *Set) EndGuests(pick func(policy.Guest) bool) {
-	p.endEach(func(v *Visit) bool { return v.guest != nil && pick(*v.guest) })
+// EndGuests ends the visits of those who were let in and are judged otherwise now.
+// judge must not wait.
+func (p *Set) EndGuests(judge func(policy.Guest) policy.Decision) {
+	p.endEach(func(v *Visit) error {
+		if v.guest == nil {
+			return nil
+		}
+		if d := judge(*v.guest); !d.Allowed {
+			return RefusedError{d.Rule}
+		}
+		return nil
+	})
 }
 
 // EndPrivate ends the visits of a private tunnel's guests who are picked.
 func (p *Set) EndPrivate(pick func(visitor.Guest) bool) {
-	p.endEach(func(v *Visit) bool { return v.private != nil && pick(*v.private) })
+	p.endEach(func(v *Visit) error {
+		if v.private == nil || !pick(*v.private) {
+			return nil
+		}
+		return RefusedError{policy.RuleVisitors}
+	})
 }
 
-// endEach ends those that are picked.
-func (p *Set) endEach(pick func(*Visit) bool) {
+// endEach ends those that there is a reason to.
+func (p *Set) endEach(reason func(*Visit) error) {
 	p.mu.Lock()
-	var ending []*Visit
+	ending := make(map[*Visit]error)
 	for v := range p.all {
-		if pick(v) {
-			ending = append(ending, v)
+		if why := reason(v); why != nil {
+			ending[v] = why
 		}
 	}
 	p.mu.Unlock()
-	for _, v := range ending {
-		v.End()
+	for v, why := range ending {
+		v.end(why)
 	}
 }
