@@ -23,7 +23,7 @@ func declaredID(name string) string {
 func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	wanted, err := definition.Declared(specs, a.origins.Guard, a.taken)
+	wanted, err := definition.Declared(specs, a.dialer.Instance, a.origins.Guard, a.taken)
 	if err != nil {
 		return err
 	}

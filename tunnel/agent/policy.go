@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
 
@@ -25,6 +26,8 @@ type TunnelPolicy struct {
 	Webhooks []string `json:"webhook_providers,omitempty"`
 	// Certificates reports whether the relay can let visitors in by theirs.
 	Certificates bool `json:"client_certificates,omitempty"`
+	// Declared reports whether adit.toml says who is let in: it is to be changed there.
+	Declared bool `json:"declared"`
 	// Tag is its ETag: another one with every change. Empty: the relay tells none.
 	Tag string `json:"-"`
 }
@@ -44,6 +47,9 @@ func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessa
 		return TunnelPolicy{}, busy()
 	}
 	defer a.turn.Unlock()
+	if a.declaresPolicy(id) {
+		return TunnelPolicy{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "adit.toml says who is let in to this tunnel; change it there", Field: "id"}
+	}
 	p, err := a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
 		return c.SetPolicy(ctx, id, document, expected)
 	})
@@ -51,6 +57,14 @@ func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessa
 		a.dropPolicy(id)
 	}
 	return p, err
+}
+
+// declaresPolicy reports whether the tunnel's policy is in adit.toml.
+func (a *Agent) declaresPolicy(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.tunnels[id]
+	return t != nil && t.declared && len(t.spec.Policy) > 0
 }
 
 // dropPolicy forgets the policy that a tunnel was made with: everybody is let in by
@@ -89,7 +103,8 @@ func (a *Agent) askPolicy(ctx context.Context, id string, ask func(context.Conte
 	if err != nil {
 		return TunnelPolicy{}, control.Refusal(err, "")
 	}
-	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Certificates: p.Certificates, Tag: tag}
+	declared := a.declaresPolicy(id)
+	v := TunnelPolicy{Policy: p.Document, Editable: p.Editable && !declared, Declared: declared, SetBy: p.SetBy, Providers: p.Providers, Webhooks: p.Webhooks, Certificates: p.Certificates, Tag: tag}
 	if !p.Changed.IsZero() {
 		changed := p.Changed.UTC()
 		v.ChangedAt = &changed

@@ -72,6 +72,7 @@ func (t *tunnel) setSpec(want definition.Tunnel) (undo func()) {
 func (t *tunnel) claim(fresh bool) wire.Claim {
 	c := t.spec.Claim()
 	c.PolicyOf = t.policyOf()
+	c.PolicyHolds = t.declared && len(c.Policy) > 0
 	c.PolicyReplaces = len(c.Policy) > 0 && (fresh || t.grant.PublicURL == "" || t.grant.GivenUp)
 	if !fresh && !t.grant.GivenUp {
 		if c.Domain == "" {

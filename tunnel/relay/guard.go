@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 
 	"adit/tunnel/relay/policies"
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
@@ -19,12 +21,25 @@ const fieldPolicy = "policy"
 // guard has the policy that a tunnel brings be in force at its target, which the client
 // has by now, before anybody is served there. s.claiming is held.
 func (s *session) guard(ctx context.Context, target string, p placing) error {
-	_, guarded := s.relay.store.Policies.Get(target)
+	there, guarded := s.relay.store.Policies.Get(target)
 	document := p.claim.Policy
-	if guarded && (len(document) == 0 || !p.claim.PolicyReplaces) {
+	holds := p.claim.PolicyHolds && len(document) > 0
+	switch own := there.By == s.client.ID; {
+	case !guarded:
+	case len(document) == 0:
+		return nil
+	case holds && own:
+		if sameStored(there, document) {
+			return nil
+		}
+	case !p.claim.PolicyReplaces:
 		return nil // whoever set it came after the claim that brought one
 	}
-	before, err := s.policyBefore(target, p)
+	var before json.RawMessage
+	var err error
+	if !holds {
+		before, err = s.policyBefore(target, p)
+	}
 	switch {
 	case err != nil:
 		s.relay.log.Error("the policy of what a tunnel had cannot be read", "target", target, "error", err)
@@ -48,6 +63,21 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 		return &wire.Problem{Code: code, Message: no.Message, Field: fieldPolicy}
 	}
 	return err
+}
+
+// sameStored reports whether a document says what is stored, to the letter: then there is
+// nothing to write, and nobody's visit to look at again.
+func sameStored(there store.StoredPolicy, document json.RawMessage) bool {
+	var given policy.Document
+	if there.Fault != nil || json.Unmarshal(document, &given) != nil || slices.ContainsFunc(given.BasicAuth, func(u policy.User) bool { return u.Password != "" }) {
+		return false // a password that is hashed again has another hash
+	}
+	d, err := policy.Parse(document)
+	if err != nil {
+		return false
+	}
+	stored, err := d.Stored()
+	return err == nil && bytes.Equal(stored, there.Document)
 }
 
 // policyBefore is the policy that the client has set for what a tunnel had, if it is to

@@ -39,13 +39,14 @@ func TestTunnelIsGuardedFromItsFirstVisitorOn(t *testing.T) {
 // TestPolicyOfAClaimAndTheOneThatIsThere goes through what becomes of both.
 func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 	const brought, there = `{"deny":["192.0.2.1"]}`, `{"deny":["192.0.2.2"]}`
-	guarded := func(replaces bool) wire.Claim {
-		return wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop", Policy: json.RawMessage(brought), PolicyReplaces: replaces}
+	guarded := func(replaces, holds bool) wire.Claim {
+		return wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: "shop", Policy: json.RawMessage(brought), PolicyReplaces: replaces, PolicyHolds: holds}
 	}
 	for name, c := range map[string]struct {
 		before   string // who has set there: "own", "operator" or nobody
 		leave    bool   // of the operator
 		replaces bool
+		holds    bool
 		code     string // of the refusal; empty: none
 		then     string // is in force
 	}{
@@ -58,6 +59,12 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 		"one set since, leave taken away": {before: "own", then: there},
 		"the operator's":                  {before: "operator", leave: true, replaces: true, code: wire.CodeForbidden, then: there},
 		"the operator's, set since":       {before: "operator", leave: true, then: there},
+
+		"declared, and none":                        {leave: true, holds: true, then: brought},
+		"declared, and one set since":               {before: "own", leave: true, holds: true, then: brought},
+		"declared, one set since, leave taken away": {before: "own", holds: true, code: wire.CodeForbidden, then: there},
+		"declared, and the operator's":              {before: "operator", leave: true, replaces: true, holds: true, code: wire.CodeForbidden, then: there},
+		"declared, and the operator's, set since":   {before: "operator", leave: true, holds: true, then: there},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startRelay(t, testConfig(t.TempDir()))
@@ -74,7 +81,7 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 			}
 			r.rescope(t, "shop", scope.Scope{OwnPolicies: c.leave})
 			var g wire.Grant
-			err := a.call(http.MethodPut, wire.PathClaims+"k", guarded(c.replaces), &g)
+			err := a.call(http.MethodPut, wire.PathClaims+"k", guarded(c.replaces, c.holds), &g)
 			if c.code != "" {
 				if p := problem(t, err, c.code); p.Field != "policy" || p.Message == "" {
 					t.Errorf("refused with %+v", p)
@@ -82,7 +89,7 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 			} else if err != nil {
 				t.Error(err)
 			}
-			if _, taken := r.store.Claims.Get(target); taken != (c.code == "") {
+			if _, taken := r.store.Claims.Get(target); taken != (c.code == "" || c.before == "own") {
 				t.Errorf("the name is taken: %v", taken)
 			}
 			p, _ := r.store.Policies.Get(target)
@@ -91,6 +98,47 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestADeclaredPolicyIsStoredWhenItChanges claims a tunnel again and again: nothing is
+// written where nothing is new, and nobody's visit is looked at. With another name the
+// tunnel has what is declared, whatever was set for the name before.
+func TestADeclaredPolicyIsStoredWhenItChanges(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	record, stored := r.book.Record, 0
+	r.book.Record = func(ctx context.Context, action, target string, detail any) {
+		record(ctx, action, target, detail)
+		stored++
+	}
+	const hash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$S0VFUEtFRVBLRUVQS0VFUEtFRVBLRUVQS0VFUEtFRVA"
+	document := func(deny string) string {
+		return `{"deny_countries":["cn"],"unknown_country":"allow","basic_auth":[{"name":"ann","hash":"` + hash + `"}],"deny":["` + deny + `"]}`
+	}
+	declare := func(domain, of, policy string) {
+		t.Helper()
+		a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: domain, Policy: json.RawMessage(policy), PolicyHolds: true, PolicyOf: of}, startOrigin(t, text("x")))
+	}
+	has := func(domain, want string) {
+		t.Helper()
+		if p, _ := r.store.Policies.Get(claims.TargetDomain(domain + "." + r.cfg.Domain)); !strings.Contains(string(p.Document), want) {
+			t.Errorf("%s has %s, want one with %s", domain, p.Document, want)
+		}
+	}
+	for i, c := range []struct {
+		deny string
+		want int
+	}{{"192.0.2.1", 1}, {"192.0.2.1", 1}, {"192.0.2.2", 2}, {"192.0.2.2", 2}} {
+		declare("shop", "", document(c.deny))
+		if has("shop", c.deny); stored != c.want {
+			t.Errorf("claim %d: stored %d times, want %d", i, stored, c.want)
+		}
+	}
+	if err := a.call(http.MethodPut, wire.PathPolicy+"k", json.RawMessage(`{"deny":["192.0.2.3"]}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	declare("other", "shop."+r.cfg.Domain, document("192.0.2.4"))
+	has("other", "192.0.2.4")
 }
 
 // TestARefusedPolicyIsRefusedOnce: another name or port would not help.

@@ -97,6 +97,8 @@ const (
 	FeatureInvitations = "invitations"
 	// FeaturePolicies: it has the Policy of a Claim in force before it serves anybody.
 	FeaturePolicies = "policies"
+	// FeaturePolicyHolds: it knows PolicyHolds of a Claim.
+	FeaturePolicyHolds = "policy_holds"
 )
 
 // Tunnel types and modes.
@@ -139,6 +141,9 @@ type Claim struct {
 	// PolicyReplaces: the name or port is not one that the tunnel was given before, so
 	// what policy it has is of another tunnel.
 	PolicyReplaces bool `json:"policy_replaces,omitempty"`
+	// PolicyHolds: Policy is declared, so it replaces what this client has set otherwise,
+	// for this name or port or for PolicyOf. Only a relay with FeaturePolicyHolds does so.
+	PolicyHolds bool `json:"policy_holds,omitempty"`
 	// PolicyOf is the name or port that the tunnel had, as shop.example.com or tcp.20001.
 	// The policy that this client has set for it goes before Policy, and holds for the
 	// new name or port, too, if there is none.

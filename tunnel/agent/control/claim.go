@@ -46,6 +46,12 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 			Message: "the relay is of a version that cannot close a tunnel to strangers from the beginning; publish it without a password or other policy, or ask its operator to update it",
 		}
 	}
+	if want.PolicyHolds && !c.Can(wire.FeaturePolicyHolds) {
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: "policy",
+			Message: "the relay is of a version that cannot hold a tunnel to a declared policy; set the policy otherwise, or ask its operator to update it",
+		}
+	}
 	var g wire.Grant
 	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), want, &g)
 	if err == nil && len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant {

@@ -19,14 +19,17 @@ type DeclareError struct {
 func (e *DeclareError) Error() string { return fmt.Sprintf("tunnel %d: %v", e.Index, e.Err) }
 func (e *DeclareError) Unwrap() error { return e.Err }
 
-// Declared returns specs as they will be. Each is known by its name, which taken says
-// to be that of a tunnel that is not declared; a nil taken knows none. If one is wrong
-// the error is a *DeclareError that says which.
-func Declared(specs []Tunnel, guard origin.Guard, taken func(name string) bool) ([]Tunnel, error) {
+// Declared returns specs as they will be at an agent of that instance. Each is known by its
+// name, which taken says to be that of a tunnel that is not declared; a nil taken knows
+// none. If one is wrong the error is a *DeclareError that says which.
+func Declared(specs []Tunnel, instance string, guard origin.Guard, taken func(name string) bool) ([]Tunnel, error) {
 	out := make([]Tunnel, 0, len(specs))
 	names := make(map[string]bool, len(specs))
 	for i, spec := range specs {
-		spec, no := spec.Normalize(guard)
+		spec, no := spec.withSteadyHashes(instance)
+		if no == nil {
+			spec, no = spec.Normalize(guard)
+		}
 		if no == nil && spec.Name == "" {
 			no = refusal.Invalid("name", "is missing")
 		}

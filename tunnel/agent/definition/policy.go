@@ -1,8 +1,12 @@
 package definition
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 
+	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
 
 	"adit/tunnel/agent/refusal"
@@ -34,13 +38,15 @@ func normalPolicy(document json.RawMessage) (json.RawMessage, *refusal.Error) {
 	if len(fields) == 0 {
 		return nil, nil
 	}
-	const users = "basic_auth"
-	if list, ok := fields[users]; ok {
-		hashed, no := hashPasswords(list)
+	if list, ok := fields[policyUsers]; ok {
+		hashed, no := hashPasswords(list, func(_, password string) (string, error) {
+			hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+			return string(hash), err
+		})
 		if no != nil {
 			return nil, no
 		}
-		fields[users] = hashed
+		fields[policyUsers] = hashed
 	}
 	out, err := json.Marshal(fields)
 	switch {
@@ -56,9 +62,45 @@ func policyTooLong() *refusal.Error {
 	return refusal.Invalid("policy", "is over %d KiB, which is too much to begin with", maxPolicy>>10)
 }
 
+// policyUsers is the field of a policy that has its users.
+const policyUsers = "basic_auth"
+
+// Cost of argon2id: some 0.03 s for a password.
+const (
+	argonMemory = 19 << 10 // KiB
+	argonTime   = 2
+)
+
+// withSteadyHashes returns spec with the passwords of its policy hashed so that the same
+// password has the same hash each time: what is declared is read again and again, and a
+// policy that is as it was must be seen to be. The salt is of the user, the tunnel's name
+// and the agent's instance, which is random, and so it is nobody else's.
+func (spec Tunnel) withSteadyHashes(instance string) (Tunnel, *refusal.Error) {
+	var fields map[string]json.RawMessage
+	if len(spec.Policy) > maxPolicy || json.Unmarshal(spec.Policy, &fields) != nil || fields[policyUsers] == nil {
+		return spec, nil // Normalize says what is wrong
+	}
+	hashed, no := hashPasswords(fields[policyUsers], func(user, password string) (string, error) {
+		salt := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", instance, spec.Name, user))
+		sum := argon2.IDKey([]byte(password), salt[:16], argonTime, argonMemory, 1, 32)
+		text := base64.RawStdEncoding.EncodeToString
+		return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=1$%s$%s", argonMemory, argonTime, text(salt[:16]), text(sum)), nil
+	})
+	if no != nil {
+		return spec, no
+	}
+	fields[policyUsers] = hashed
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return spec, refusal.Invalid("policy", "is not JSON")
+	}
+	spec.Policy = out
+	return spec, nil
+}
+
 // hashPasswords is a list of users with a hash in place of each password. What is no
 // such list is left to the relay, which says what is wrong.
-func hashPasswords(list json.RawMessage) (json.RawMessage, *refusal.Error) {
+func hashPasswords(list json.RawMessage, hash func(user, password string) (string, error)) (json.RawMessage, *refusal.Error) {
 	var users []map[string]json.RawMessage
 	if json.Unmarshal(list, &users) != nil || len(users) > maxUsers {
 		return list, nil
@@ -71,12 +113,14 @@ func hashPasswords(list json.RawMessage) (json.RawMessage, *refusal.Error) {
 		if len(password) > maxPassword {
 			return nil, refusal.Invalid("policy", "basic_auth[%d].password has more than %d bytes", i, maxPassword)
 		}
-		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+		var name string
+		_ = json.Unmarshal(user["name"], &name) // one without a name is the relay's to refuse
+		hashed, err := hash(name, password)
 		if err != nil {
 			return nil, refusal.Invalid("policy", "basic_auth[%d].password cannot be hashed", i)
 		}
 		delete(user, "password")
-		user["hash"], _ = json.Marshal(string(hash)) // a text has no error
+		user["hash"], _ = json.Marshal(hashed) // a text has no error
 	}
 	out, err := json.Marshal(users)
 	if err != nil {

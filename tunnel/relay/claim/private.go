@@ -9,7 +9,7 @@ const typePrivate = "private"
 
 // ForNodes is a claim as other nodes are told of it. Its policy they have from the store.
 func ForNodes(c wire.Claim) wire.Claim {
-	c.Policy, c.PolicyReplaces = nil, false
+	c.Policy, c.PolicyReplaces, c.PolicyHolds = nil, false, false
 	if c.Mode == wire.ModePrivate {
 		c.Type = typePrivate
 	}
