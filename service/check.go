@@ -63,7 +63,11 @@ func judge(file *config.File) error {
 	if _, err := definition.CheckVisits(declaredVisits(file)); err != nil {
 		return visitMistake(file, err)
 	}
-	specs, tables := declaredSpecs(file)
-	_, err := definition.Declared(specs, origin.Guard{Refuse: refuse}, nil)
+	// So are files with passwords.
+	specs, tables, err := declaredSpecs(file, func(string) (string, error) { return "a password", nil })
+	if err != nil {
+		return err
+	}
+	_, err = definition.Declared(specs, "", origin.Guard{Refuse: refuse}, nil)
 	return declareMistake(file, tables, err)
 }

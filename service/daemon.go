@@ -115,6 +115,9 @@ func (d Daemon) Run(ctx context.Context) error {
 	if path := file.OpenSecret(); path != "" {
 		log.Warn("everybody at this machine may read the Bearer token", "file", path)
 	}
+	if path := file.OpenPasswords(); path != "" {
+		log.Warn("everybody at this machine may read the password of a tunnel's visitors", "file", path)
+	}
 	log.Info("daemon started", "listen", ln.Addr().String(), "version", buildinfo.Get().Version, "state_dir", d.StateDir)
 	if d.Ready != nil {
 		d.Ready(ln.Addr())

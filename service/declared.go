@@ -129,8 +129,11 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 	if _, err := definition.CheckVisits(visits); err != nil {
 		return visitMistake(file, err)
 	}
-	specs, tables := declaredSpecs(file)
-	err := c.agent.Declare(ctx, specs)
+	specs, tables, err := declaredSpecs(file, config.ReadSecret)
+	if err != nil {
+		return err
+	}
+	err = c.agent.Declare(ctx, specs)
 	if err == nil {
 		return c.agent.DeclareVisits(visits)
 	}
@@ -146,14 +149,18 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 }
 
 // declaredSpecs are the tunnels that file declares, and the tables of the file that
-// they are in: one with ports declares several.
-func declaredSpecs(file *config.File) (specs []definition.Tunnel, tables []int) {
+// they are in: one with ports declares several. A password that is in a file is read.
+func declaredSpecs(file *config.File, read func(path string) (string, error)) (specs []definition.Tunnel, tables []int, err error) {
 	for i, t := range file.Tunnels {
+		policy, err := t.PolicyDocument(read)
+		if err != nil {
+			return nil, nil, file.Mistake("tunnel", i, "policy", err.Error())
+		}
 		of := definition.Tunnel{
 			Type: t.Type, Mode: t.Mode, LocalIP: t.LocalIP, LocalPort: t.LocalPort, Domain: t.Domain, Name: t.Name,
 			LocalScheme: t.LocalScheme, RemotePort: t.RemotePort, HostHeader: t.HostHeader,
 			RequestHeaders: definition.Headers(t.RequestHeaders), ResponseHeaders: definition.Headers(t.ResponseHeaders), Paths: declaredPaths(t.Paths), Visitors: t.Visitors,
-			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect,
+			ProxyProtocol: t.ProxyProtocol, Inspect: t.Inspect, Policy: policy,
 		}
 		if t.Ports == 0 {
 			specs, tables = append(specs, of), append(tables, i)
@@ -165,7 +172,7 @@ func declaredSpecs(file *config.File) (specs []definition.Tunnel, tables []int) 
 			specs, tables = append(specs, one), append(tables, i)
 		}
 	}
-	return specs, tables
+	return specs, tables, nil
 }
 
 func declaredPaths(paths []config.Path) []definition.Path {

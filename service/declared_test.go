@@ -71,7 +71,7 @@ func wantDeclared(t *testing.T, text, mistake string) definition.Tunnel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs, tables := declaredSpecs(file)
+	specs, tables, err := declaredSpecs(file, nil)
 	got := declareMistake(file, tables, checkSpecs(specs))
 	if (got == nil) != (mistake == "") || got != nil && got.Error() != mistake {
 		t.Errorf("%q: got %v, want %s", text, got, mistake)
@@ -159,7 +159,7 @@ ports = 1
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs, tables := declaredSpecs(file)
+	specs, tables, err := declaredSpecs(file, nil)
 	if err := checkSpecs(specs); err != nil {
 		t.Error(err)
 	}
@@ -176,7 +176,9 @@ ports = 1
 	if file, err = config.Parse("adit.toml", []byte(clash)); err != nil {
 		t.Fatal(err)
 	}
-	specs, tables = declaredSpecs(file)
+	if specs, tables, err = declaredSpecs(file, nil); err != nil {
+		t.Fatal(err)
+	}
 	const mistake = `adit.toml:18: tunnel[3].name: another tunnel is called "game-27016" already`
 	if err := declareMistake(file, tables, checkSpecs(specs)); err == nil || err.Error() != mistake {
 		t.Errorf("got %v, want %s", err, mistake)
@@ -185,6 +187,6 @@ ports = 1
 
 // checkSpecs says what an agent without other tunnels would say of specs.
 func checkSpecs(specs []definition.Tunnel) error {
-	_, err := definition.Declared(specs, origin.Guard{}, nil)
+	_, err := definition.Declared(specs, "i", origin.Guard{}, nil)
 	return err
 }

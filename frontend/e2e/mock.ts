@@ -84,6 +84,8 @@ export class Mock {
   policies = new Map<string, PolicyDocument>();
   /** Whether the relay lets this client set policies. */
   mayGuard = true;
+  /** Whether adit.toml says who is let in to the tunnels. */
+  declaresPolicies = false;
   /** The relay's identity providers; undefined: none, or an older relay. */
   providers: string[] | undefined = ['company', 'partners'];
   /** The relay can let visitors in by their certificates; false: an older relay. */
@@ -350,7 +352,8 @@ export class Mock {
     const set = this.policies.has(id);
     return {
       policy,
-      editable: this.mayGuard,
+      editable: this.mayGuard && !this.declaresPolicies,
+      declared: this.declaresPolicies,
       set_by: set ? 'workshop-nas' : '',
       changed_at: set ? now() : null,
       ...(this.providers && { sign_in_providers: this.providers }),

@@ -236,7 +236,7 @@ export const scenarios = {
     },
   ),
 
-  'who is let in: set, kept secret, and read only where the operator says so': scenario(
+  'who is let in: set, kept secret, and read only where operator or adit.toml say so': scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/tunnels`);
       const openPolicy = async () => {
@@ -272,13 +272,21 @@ export const scenarios = {
       await button(page, 'Save policy').click();
       await page.locator('dialog').waitFor({ state: 'detached' });
       assert.deepEqual(mock.policies.get('t_0001')?.basic_auth, [{ name: 'ann' }]);
-      mock.mayGuard = false;
-      await openPolicy();
-      await text(page, 'operator decides who is let in').waitFor();
-      assert.ok(await page.getByLabel('Refused addresses').isDisabled());
-      assert.equal(await page.getByRole('button', { name: 'Save policy' }).count(), 0);
-      await page.keyboard.press('Escape');
-      await page.locator('dialog').waitFor({ state: 'detached' });
+      for (const [change, why] of [
+        [() => (mock.declaresPolicies = true), 'adit.toml says who is let in'],
+        [
+          () => Object.assign(mock, { mayGuard: false, declaresPolicies: false }),
+          'operator decides who is let in',
+        ],
+      ] as const) {
+        change();
+        await openPolicy();
+        await text(page, why).waitFor();
+        assert.ok(await page.getByLabel('Refused addresses').isDisabled());
+        assert.equal(await page.getByRole('button', { name: 'Save policy' }).count(), 0);
+        await page.keyboard.press('Escape');
+        await page.locator('dialog').waitFor({ state: 'detached' });
+      }
       // Addresses alone for what has no HTTP.
       await row(page, 't_0003').getByRole('button', { name: /^More/ }).click();
       await page.getByRole('menuitem', { name: 'Who is let in' }).click();

@@ -96,6 +96,8 @@ type Tunnel struct {
 	Visitors        []string          `toml:"visitors"`
 	ProxyProtocol   string            `toml:"proxy_protocol"`
 	Inspect         *bool             `toml:"inspect"`
+	// Policy says who is let in, in the relay's words; see [Tunnel.PolicyDocument].
+	Policy map[string]any `toml:"policy"`
 }
 
 // Visit is an address on this machine that leads to a private tunnel.
@@ -372,10 +374,7 @@ func (f *File) OpenSecret() string {
 	if f.LocalAPI.BearerToken != "" {
 		path = f.path
 	}
-	if path == "" || !tellsModes {
-		return ""
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o004 == 0 {
+	if !openToAll(path) {
 		return ""
 	}
 	return path

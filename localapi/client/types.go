@@ -361,12 +361,14 @@ type Policy struct {
 type TunnelPolicy struct {
 	// A Policy, without passwords and secrets; {} lets everybody in.
 	Policy map[string]any `json:"policy"`
-	// The relay's operator lets this client set it.
+	// The relay's operator lets this client set it, and adit.toml does not say it.
 	Editable bool `json:"editable"`
 	// operator, or this client's name; empty if there is none.
 	SetBy string `json:"set_by"`
 	// When it was set; null if there is none.
 	ChangedAt *time.Time `json:"changed_at"`
+	// adit.toml says who is let in, and is where to change it.
+	Declared bool `json:"declared"`
 	// Names of the relay's identity providers that visitors can sign in with.
 	SignInProviders []string `json:"sign_in_providers,omitempty"`
 	// Providers whose webhooks the relay can verify.

@@ -1191,7 +1191,7 @@ export interface components {
             policy: {
                 [key: string]: unknown;
             };
-            /** @description The relay's operator lets this client set it. */
+            /** @description The relay's operator lets this client set it, and adit.toml does not say it. */
             editable: boolean;
             /** @description operator, or this client's name; empty if there is none. */
             set_by: string;
@@ -1200,6 +1200,8 @@ export interface components {
              * @description When it was set; null if there is none.
              */
             changed_at: string | null;
+            /** @description adit.toml says who is let in, and is where to change it. */
+            declared: boolean;
             /** @description Names of the relay's identity providers that visitors can sign in with. */
             sign_in_providers?: string[];
             /** @description Providers whose webhooks the relay can verify. */

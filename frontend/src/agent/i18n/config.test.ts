@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import file from '../../../../internal/config/config.go?raw';
+import policy from '../../../../internal/config/policy.go?raw';
 import loopback from '../../../../internal/loopback/loopback.go?raw';
 import text from '../../../../internal/tomltext/tomltext.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
@@ -20,6 +21,12 @@ const said = [
 /** Of the address that a visit listens on. */
 const addresses = sentencesOf(loopback, [{ begins: 'errors.New(', part: 0 }]);
 
+/** Of the passwords of a tunnel's visitors. */
+const passwords = sentencesOf(policy.slice(policy.indexOf('func withPassword')), [
+  { begins: 'errors.New(', part: 0 },
+  { begins: 'fmt.Errorf(', part: 0 },
+]);
+
 /** Every kind of value that the daemon tells apart. */
 const kinds = new Set(
   [...file.matchAll(/"(?:[\w *[\]]+)":\s+"([^"]+)"/g)].map(([, kind]) => kind ?? ''),
@@ -33,6 +40,7 @@ test('the test finds what is said of adit.toml', () => {
   expect(said).toContain('a key and its value have = between them, not a colon');
   expect(said.length).toBeGreaterThan(17);
   expect(addresses.length).toBe(2);
+  expect(passwords.length).toBeGreaterThan(4);
   expect(kinds).toContain('a list, in brackets');
   expect(kinds.size).toBeGreaterThan(8);
 });
@@ -43,6 +51,15 @@ test.each(said)('%s has a translation', (message) =>
 
 test.each(addresses)('%s has a translation', (message) =>
   expect(mistakeIn({ key: 'visit[1].listen', message }, 'zh-CN')).toMatch(/\p{Script=Han}/u),
+);
+
+test.each(passwords)('%s has a translation', (message) =>
+  expect(
+    mistakeIn(
+      { key: 'tunnel[0].policy', message: `basic_auth[0].password_file: ${message}` },
+      'zh-CN',
+    ),
+  ).toMatch(/\p{Script=Han}/u),
 );
 
 test.each([...kinds])('that it must be %s has a translation', (kind) => {

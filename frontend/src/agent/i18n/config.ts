@@ -44,6 +44,19 @@ export const configSentences: readonly Sentence[] = [
   ['is for tcp and udp tunnels only', '仅用于 tcp 和 udp 隧道'],
   ['are too many: the last one would be beyond {0}', '过多：最后一个端口会超过 {0}'],
   ['are too many: there must be at most {0} tunnels', '过多：最多 {0} 条隧道'],
+  // Of a tunnel's policy.
+  [
+    '{0}.password_file: must be the full path of a file, in quotes',
+    '{0}.password_file：须为文件的完整路径，并加引号',
+  ],
+  ['{0}.password_file: excludes password', '{0}.password_file：不能与 password 同时使用'],
+  ['{0}.password_file: cannot be read: {1}', '{0}.password_file：无法读取：{1}'],
+  ['{0}.password_file: {1} is not a file', '{0}.password_file：{1} 不是文件'],
+  [
+    '{0}.password_file: {1} must hold one password and nothing else',
+    '{0}.password_file：{1} 中须只有一个密码',
+  ],
+  ['has a number that is none', '其中有不是数字的数'],
   // A value of the wrong kind.
   ['must be {0*}, not {1*}', '须为{0*}，而不是{1*}'],
   ['a string, in quotes', '带引号的字符串'],

@@ -176,6 +176,10 @@ const chinese: readonly Sentence[] = [
   ['there is no such path in this API', '此 API 没有这个路径'],
   ['there is no such page here', '这里没有这个页面'],
   [
+    'adit.toml says who is let in to this tunnel; change it there',
+    '谁可以访问此隧道由 adit.toml 决定，请在文件中修改',
+  ],
+  [
     'this tunnel is declared in adit.toml; change it there',
     '此隧道在 adit.toml 中声明，请在文件中修改',
   ],
@@ -396,6 +400,10 @@ const chinese: readonly Sentence[] = [
   [
     'the relay is of a version that cannot lead paths to services of their own; publish it without paths, or ask its operator to update it',
     '中继的版本不能让路径通往各自的服务，请不要填写路径，或联系其运营者更新中继',
+  ],
+  [
+    'the relay is of a version that cannot hold a tunnel to a declared policy; set the policy otherwise, or ask its operator to update it',
+    '中继的版本不能执行在文件中声明的访问策略，请以其他方式设置策略，或联系其运营者更新中继',
   ],
   [
     'the relay is of a version that cannot close a tunnel to strangers from the beginning; publish it without a password or other policy, or ask its operator to update it',

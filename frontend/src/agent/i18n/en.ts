@@ -161,6 +161,7 @@ export const en = {
   'tunnel.policy': 'Who is let in',
   'policy.of': 'Who is let in to {name}',
   'policy.operator': 'The relay’s operator decides who is let in here; ask them for a change.',
+  'policy.declared': 'adit.toml says who is let in here. Change it there; adit follows at once.',
   'policy.reread': 'Read it again',
   'error.policy_changed':
     'It was changed elsewhere meanwhile, so nothing was saved. Read it again to see what holds now; what you have typed here is lost then.',

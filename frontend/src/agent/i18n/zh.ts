@@ -147,6 +147,7 @@ export const zh: Messages = {
   'tunnel.policy': '访问控制',
   'policy.of': '{name} 的访问控制',
   'policy.operator': '谁可以访问由中继的运营者决定；如需更改，请联系对方。',
+  'policy.declared': '谁可以访问由 adit.toml 决定。请在文件中修改，adit 会立即生效。',
   'policy.reread': '重新读取',
   'error.policy_changed':
     '在此期间它已在别处被修改，因此没有保存。重新读取可查看现在的内容；在此输入的内容会随之丢失。',

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Keys of a policy that adit.toml may say in another way than the relay does.
+const (
+	keyUsers        = "basic_auth"
+	keyPassword     = "password"
+	keyPasswordFile = "password_file"
+)
+
+// maxSecret is how long a password in a file may be, in bytes: more than any is.
+const maxSecret = 4096
+
+// PolicyDocument is the tunnel's policy as the relay reads it, in JSON; nil for none. A
+// password that is in a file is what read returns of that; [ReadSecret] is one. What else
+// there is in it is the relay's to judge.
+func (t Tunnel) PolicyDocument(read func(path string) (string, error)) (json.RawMessage, error) {
+	if len(t.Policy) == 0 {
+		return nil, nil
+	}
+	policy := maps.Clone(t.Policy)
+	if list, ok := policy[keyUsers].([]any); ok {
+		users := make([]any, len(list))
+		for i, user := range list {
+			filled, err := withPassword(user, read)
+			if err != nil {
+				return nil, fmt.Errorf("%s[%d].%s: %w", keyUsers, i, keyPasswordFile, err)
+			}
+			users[i] = filled
+		}
+		policy[keyUsers] = users
+	}
+	document, err := json.Marshal(policy)
+	if err != nil {
+		return nil, errors.New("has a number that is none")
+	}
+	return document, nil
+}
+
+// withPassword is a user of a policy with the password in place of its file.
+func withPassword(user any, read func(string) (string, error)) (any, error) {
+	table, ok := user.(map[string]any)
+	if !ok || table[keyPasswordFile] == nil {
+		return user, nil
+	}
+	path, ok := table[keyPasswordFile].(string)
+	switch {
+	case !ok || !filepath.IsAbs(path):
+		return nil, errors.New("must be the full path of a file, in quotes")
+	case table[keyPassword] != nil:
+		return nil, errors.New("excludes password")
+	}
+	password, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	table = maps.Clone(table)
+	delete(table, keyPasswordFile)
+	table[keyPassword] = password
+	return table, nil
+}
+
+// ReadSecret returns what the file at path holds, without the end of its line.
+func ReadSecret(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a file", path) // a pipe would wait for a writer
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %w", err)
+	}
+	secret := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if secret == "" || len(secret) > maxSecret || strings.ContainsAny(secret, "\r\n") {
+		return "", fmt.Errorf("%s must hold one password and nothing else", path)
+	}
+	return secret, nil
+}
+
+// OpenPasswords returns a file that has the password of a tunnel's visitors, if
+// everybody at this machine may read it; else nothing.
+func (f *File) OpenPasswords() string {
+	for _, t := range f.Tunnels {
+		list, _ := t.Policy[keyUsers].([]any)
+		for _, user := range list {
+			table, _ := user.(map[string]any)
+			path, _ := table[keyPasswordFile].(string)
+			if table[keyPassword] != nil {
+				path = f.path
+			}
+			if openToAll(path) {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+// openToAll reports whether everybody at this machine may read the file at path.
+func openToAll(path string) bool {
+	if path == "" || !tellsModes {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o004 != 0
+}
