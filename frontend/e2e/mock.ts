@@ -478,7 +478,7 @@ export const unconfigured: Partial<Status> = {
 function freshStatus(): Status {
   return {
     configured: true,
-    endpoint_count: 5,
+    endpoint_count: 6,
     version: 'v1.4.0',
     os: 'linux',
     arch: 'amd64',
