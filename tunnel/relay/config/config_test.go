@@ -187,3 +187,21 @@ func TestValidateNamesTheKey(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfOtherScriptsAreTakenAsPeopleWriteThem: certificates, DNS and clients' claims
+// have their xn-- form.
+func TestNamesOfOtherScriptsAreTakenAsPeopleWriteThem(t *testing.T) {
+	for given, want := range map[string]string{
+		"München.Example.": "xn--mnchen-3ya.example", "xn--mnchen-3ya.example": "xn--mnchen-3ya.example", "例え.jp": "xn--r8jz45g.jp",
+	} {
+		c := Config{Domain: given, PublicHost: given, SignInHost: given}
+		_ = c.Validate() // of other keys it has no value
+		if c.Domain != want || c.PublicHost != want || c.SignInHost != want {
+			t.Errorf("%s is %q, %q and %q, want %q", given, c.Domain, c.PublicHost, c.SignInHost, want)
+		}
+	}
+	c := Config{Domain: "mün chen.example"}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), `"mün chen.example" is not a domain name`) {
+		t.Errorf("a name with a space: %v", err)
+	}
+}

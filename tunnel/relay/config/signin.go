@@ -51,7 +51,6 @@ func (c *Config) SignInName() string {
 func (c *Config) CallbackHost() string { return cmp.Or(c.SignInHost, signInLabel+"."+c.Domain) }
 
 func (c *Config) validateSignIn() error {
-	c.SignInHost = strings.ToLower(strings.TrimSuffix(c.SignInHost, "."))
 	switch {
 	case c.SignInHost != "" && !names.Valid(c.SignInHost):
 		return atKey("sign_in_host", "%q is not a host name; write it alone, as sign-in.tunnel.example.com", c.SignInHost)

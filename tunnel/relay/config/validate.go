@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/idna"
+
 	"adit/internal/netblock"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/names"
@@ -32,10 +34,10 @@ func atKey(name, format string, args ...any) error {
 }
 
 // Validate reports the first key whose value cannot be used, as a KeyError. It writes names as
-// they are compared: in lower case, without a dot at the end.
+// they are compared: in lower case, without a dot at the end, and those of other scripts in
+// their xn-- form.
 func (c *Config) Validate() error {
-	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, "."))
-	c.PublicHost = strings.ToLower(strings.TrimSuffix(c.PublicHost, ".")) // no client may claim it, however it is written
+	c.Domain, c.PublicHost, c.SignInHost = compared(c.Domain), compared(c.PublicHost), compared(c.SignInHost) // no client may claim them, however they are written
 	for _, check := range []func() error{
 		c.validateNames, c.validateListeners, c.validateProxies, c.validateResolvers, c.validateSignIn, c.Limits.validate, c.NATS.validate, c.Nodes.validate,
 	} {
@@ -49,6 +51,15 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// compared is a name as names are compared. What is no name is left to be refused.
+func compared(name string) string {
+	name = strings.TrimSuffix(name, ".")
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil && ascii != "" {
+		name = ascii
+	}
+	return strings.ToLower(name)
 }
 
 func (c *Config) validateNames() error {
