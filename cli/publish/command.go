@@ -4,6 +4,8 @@
 package publish
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
@@ -21,6 +23,7 @@ var shortExamples = map[string]string{
   adit https https://nas.lan:8443
   adit https 3000 --path /api=8080
   adit https 3000 --password --allow 203.0.113.0/24
+  adit https 3000 --for 2h
   adit https 3000 --request_header X-Env:demo --response_header Server:`,
 	"tls": `  adit tls 8443 --domain shop`,
 	"tcp": `  adit tcp 22
@@ -33,6 +36,7 @@ var shortExamples = map[string]string{
 func Command(std *stdio.Streams, find *daemon.Finder, kind string) *cobra.Command {
 	f := definition.Flags{Kind: kind}
 	var guarding guard.Flags
+	var lasts time.Duration
 	takes := "PORT|HOST:PORT"
 	if kind == "http" || kind == "https" {
 		takes += "|URL"
@@ -51,6 +55,9 @@ ends.`,
 			if err := f.SetLocal(args[0]); err != nil {
 				return err
 			}
+			if err := checkFor(cmd.Flags(), lasts); err != nil {
+				return err
+			}
 			in := f.Create()
 			in.Ephemeral = true
 			guarded, err := guarding.Read(std, in)
@@ -64,12 +71,13 @@ ends.`,
 			if what.Password != "" {
 				what.User = guard.UserName
 			}
-			return publish(cmd.Context(), std, find, what)
+			return publish(cmd.Context(), std, find, what.lasting(lasts))
 		},
 	}
 	f.Shared(cmd.Flags())
 	guarding.Add(cmd.Flags())
 	guarding.AddPassword(cmd.Flags())
+	addFor(cmd.Flags(), &lasts)
 	others := []string{"remote_port"} // they are refused with the reason
 	if kind != "http" && kind != "https" {
 		others = []string{"host_header", "request_header", "response_header", "path", "local_scheme", "password", "password_file"}

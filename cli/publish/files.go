@@ -31,6 +31,7 @@ func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var kind, passwordFile string
 	var makeUp, inspect bool
 	var opts folder.Options
+	var lasts time.Duration
 	cmd := &cobra.Command{
 		Use:   "files [FOLDER]",
 		Short: "Publish a folder, to be read only, until Ctrl-C",
@@ -42,11 +43,14 @@ what symbolic links reach outside of the folder.
 Whoever has the address reads all of it, unless a password is asked for.`,
 		Example: `  adit files
   adit files ./dist --domain preview
-  adit files ~/Pictures/2026 --password`,
+  adit files ~/Pictures/2026 --password --for 8h`,
 		Args: command.Args(0, 1, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if kind != "" && kind != "http" && kind != "https" {
 				return command.Usagef("a folder is published over http or https, and not %q", kind)
+			}
+			if err := checkFor(cmd.Flags(), lasts); err != nil {
+				return err
 			}
 			var err error
 			if opts.Password, err = guard.Password(std, makeUp, passwordFile); err != nil {
@@ -61,7 +65,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 				dir = args[0]
 			}
 			return files(cmd.Context(), dir, opts, in, func(ctx context.Context, what published) error {
-				return publish(ctx, std, find, what)
+				return publish(ctx, std, find, what.lasting(lasts))
 			})
 		},
 	}
@@ -73,6 +77,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 	f.StringVar(&passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")
 	f.BoolVar(&opts.Hidden, "hidden", false, "serve what begins with a dot, too")
 	f.BoolVar(&inspect, "inspect", true, "show what passes in the inspector")
+	addFor(f, &lasts)
 	return cmd
 }
 

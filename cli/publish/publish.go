@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os/signal"
 	"syscall"
@@ -12,13 +13,15 @@ import (
 	"adit/localapi/client"
 )
 
-// publish publishes what says until ctx ends, and shows what happens.
+// publish publishes what says until ctx ends or its time is over, and shows what happens.
 func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what published) (err error) {
 	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
 	// with a connection by ssh: that ends it, and not the process at once, which
 	// would leave the tunnel public for a while.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
 	defer stop()
+	ctx, over := until(ctx, what.Ends)
+	defer over()
 	c, own, err := find.ClientOrEmbedded(ctx, what.command())
 	if err != nil {
 		return err
@@ -52,7 +55,10 @@ func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what 
 	if watchErr == nil && f.gone {
 		return fmt.Errorf("the tunnel was deleted by somebody else")
 	}
-	if watchErr == nil {
+	switch {
+	case watchErr == nil && errors.Is(context.Cause(ctx), errOver):
+		std.Say("The time is over. Removed the tunnel.")
+	case watchErr == nil:
 		std.Say("Removed the tunnel.")
 	}
 	return watchErr

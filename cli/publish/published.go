@@ -1,6 +1,8 @@
 package publish
 
 import (
+	"time"
+
 	"adit/localapi/client"
 )
 
@@ -12,6 +14,16 @@ type published struct {
 	User     string // that visitors are asked for with the password; empty: any
 	Password string // that visitors are asked for; empty: none
 	AnyName  bool   // nobody asked for the name: where it is taken, another will do
+
+	Ends time.Time // when it ends by itself, by the clock of the wall; zero: never
+}
+
+// lasting is the time from now on at whose end it ends by itself; zero: never.
+func (p published) lasting(d time.Duration) published {
+	if d > 0 {
+		p.Ends = time.Now().Add(d).Round(0)
+	}
+	return p
 }
 
 // userName is what a visitor gives as user name with the password.
@@ -37,4 +49,6 @@ type publishedTunnel struct {
 	Folder   string `json:"folder,omitempty"`
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
+
+	EndsAt time.Time `json:"ends_at,omitzero"`
 }

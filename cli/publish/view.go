@@ -41,7 +41,7 @@ type view struct {
 // begin shows what is published.
 func (v *view) begin() error {
 	if v.std.JSON {
-		if err := v.std.Print(publishedTunnel{v.tunnel, v.published.Folder, v.published.User, v.published.Password}, nil); err != nil {
+		if err := v.std.Print(publishedTunnel{v.tunnel, v.published.Folder, v.published.User, v.published.Password, v.published.Ends.UTC()}, nil); err != nil {
 			return err
 		}
 	}
@@ -51,6 +51,9 @@ func (v *view) begin() error {
 	}
 	if p := v.published; p.Password != "" {
 		v.log("Visitors are asked for a password, with %s: %s", p.userName(), visible.Text(p.Password))
+	}
+	if !v.published.Ends.IsZero() {
+		v.log("Ends by itself at %s.", localtime.Text(v.published.Ends))
 	}
 	if v.ownDaemon() {
 		v.log("No daemon runs on this machine: this command runs one until it ends.")
@@ -197,6 +200,9 @@ func (v *view) draw() {
 	}
 	if p := v.published; p.Password != "" {
 		row("Password", p.Password+" ("+p.userName()+")")
+	}
+	if !v.published.Ends.IsZero() {
+		row("Ends", localtime.Text(v.published.Ends))
 	}
 	row("Tunnel", strings.TrimSpace(string(v.tunnel.State)+" "+v.tunnel.Error))
 	row("Inspector", v.web)
