@@ -8,18 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
-	"adit/internal/portrange"
 	"adit/internal/tomltext"
 )
 
@@ -116,25 +110,6 @@ type Path struct {
 	Strip       bool   `toml:"strip"`
 }
 
-// Error is a mistake in the file.
-type Error struct {
-	Path    string
-	Line    int    // 0 if not known
-	Key     string // as tunnel[2].local_port, counted from 0; empty if none is at fault
-	Message string
-}
-
-func (e *Error) Error() string {
-	where := e.Path
-	if e.Line > 0 {
-		where += ":" + strconv.Itoa(e.Line)
-	}
-	if e.Key != "" {
-		where += ": " + e.Key
-	}
-	return where + ": " + e.Message
-}
-
 // Load reads the file in the configuration folder dir. There being none is no
 // error: all has its default then.
 func Load(dir string) (*File, error) {
@@ -203,162 +178,6 @@ func Parse(path string, text []byte) (*File, error) {
 		return nil, err
 	}
 	return file, nil
-}
-
-func (f *File) decodeError(err error) error {
-	var (
-		unknown *toml.StrictMissingError
-		wrong   *toml.DecodeError
-	)
-	switch {
-	case errors.As(err, &unknown) && len(unknown.Errors) > 0:
-		first := unknown.Errors[0]
-		line, _ := first.Position()
-		key, message := strings.Join(first.Key(), "."), "there is no such key"
-		if like := tomltext.Meant(key, tomltext.Keys(reflect.TypeFor[File]())); like != "" {
-			message += fmt.Sprintf("; did you mean %q?", like)
-		}
-		return &Error{Path: f.path, Line: line, Key: key, Message: message}
-	case errors.As(err, &wrong):
-		line, _ := wrong.Position()
-		message := tomltext.Slip(string(f.text), line, strings.TrimPrefix(wrong.Error(), "toml: "))
-		return &Error{Path: f.path, Line: line, Key: strings.Join(wrong.Key(), "."), Message: mismatch(message)}
-	}
-	return &Error{Path: f.path, Message: err.Error()}
-}
-
-// mismatch is the decoder's message in the words of who wrote the file: of a value
-// of the wrong kind it tells Go's names.
-func mismatch(message string) string {
-	kinds := map[string]string{
-		"string": "a string, in quotes", "integer": "a whole number", "float": "a number with a fraction", "bool": "true or false", "boolean": "true or false",
-		"array": "a list, in brackets", "table": "a table", "inline table": "a table",
-		"local date": "a date", "local time": "a time", "local datetime": "a date and time", "datetime": "a date and time",
-		"int": "a whole number", "*bool": "true or false", "[]string": "a list of strings, in brackets",
-	}
-	rest, ok := strings.CutPrefix(message, "cannot decode TOML ")
-	got, field, found := strings.Cut(rest, " into struct field ")
-	_, want, typed := strings.Cut(field, " of type ")
-	if !ok || !found || !typed {
-		return message
-	}
-	is := kinds[want]
-	switch {
-	case is == "" && strings.HasPrefix(want, "[]"):
-		is = "a list of tables"
-	case is == "":
-		is = "a table"
-	}
-	if what := kinds[got]; what != "" {
-		got = what
-	}
-	return "must be " + is + ", not " + got
-}
-
-func (f *File) validate() error {
-	if f.HTTPListen != "" {
-		host, port, err := net.SplitHostPort(f.HTTPListen)
-		if err != nil {
-			return f.Mistake("", -1, "http_listen", "must be host:port")
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 || strings.ContainsAny(host, " /") {
-			return f.Mistake("", -1, "http_listen", "must be host:port")
-		}
-	}
-	if f.LocalAPI.BearerToken != "" && f.LocalAPI.BearerTokenFile != "" {
-		return f.Mistake("local_api", -1, "bearer_token_file", "excludes bearer_token")
-	}
-	for _, origin := range f.LocalAPI.AllowedOrigins {
-		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-			return f.Mistake("local_api", -1, "allowed_origins", fmt.Sprintf("%q must be scheme://host or scheme://host:port", origin))
-		}
-	}
-	for _, host := range f.LocalAPI.AllowedHosts {
-		if host == "" || strings.ContainsAny(host, "/@* \t") {
-			return f.Mistake("local_api", -1, "allowed_hosts", fmt.Sprintf("%q must be a name, or name:port", host))
-		}
-	}
-	if !slices.Contains([]string{"", "auto", "dtls", "tls"}, f.Session.Transport) {
-		return f.Mistake("session", -1, "transport", "must be auto, dtls or tls")
-	}
-	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, f.Log.Level) {
-		return f.Mistake("log", -1, "level", "must be debug, info, warn or error")
-	}
-	if n := f.Inspector.MemoryMiB; n < 0 || n > 4096 {
-		return f.Mistake("inspector", -1, "memory_mib", "must be 1 to 4096")
-	}
-	if n := f.Inspector.BodyKiB; n < 0 || n > 64<<10 {
-		return f.Mistake("inspector", -1, "body_kib", "must be 1 to 65536")
-	}
-	return f.validateTunnels()
-}
-
-func (f *File) validateTunnels() error {
-	if len(f.Tunnels) > maxTunnels {
-		return f.Mistake("tunnel", maxTunnels, "", fmt.Sprintf("there must be at most %d", maxTunnels))
-	}
-	names, all := map[string]bool{}, 0
-	for i, t := range f.Tunnels {
-		all += max(t.Ports, 1)
-		switch {
-		case t.Name == "":
-			return f.Mistake("tunnel", i, "name", "is missing: a declared tunnel is known by it")
-		case names[t.Name]:
-			return f.Mistake("tunnel", i, "name", fmt.Sprintf("another tunnel is called %q already", t.Name))
-		case t.Ports < 0 || t.Ports > portrange.Most:
-			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("must be 1 to %d", portrange.Most))
-		case t.Ports > 0 && t.Type != "tcp" && t.Type != "udp":
-			return f.Mistake("tunnel", i, "ports", "is for tcp and udp tunnels only")
-		case t.Ports > 0 && !portrange.Fits(t.Ports, t.LocalPort, t.RemotePort):
-			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: the last one would be beyond %d", portrange.Last))
-		case all > maxTunnels:
-			return f.Mistake("tunnel", i, "ports", fmt.Sprintf("are too many: there must be at most %d tunnels", maxTunnels))
-		}
-		names[t.Name] = true
-	}
-	return nil
-}
-
-// Mistake returns the error about key in the table of that name (empty: the top
-// of the file), or in the index-th of the tables of that name if index is not
-// below zero.
-func (f *File) Mistake(table string, index int, key, message string) *Error {
-	e := &Error{Path: f.path, Line: f.line(table, index, key), Key: key, Message: message}
-	switch {
-	case index >= 0:
-		e.Key = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", table, index, key), ".")
-	case table != "":
-		e.Key = table + "." + key
-	}
-	return e
-}
-
-// line finds where a key is set, or a table of its name within the table begins, or
-// else where the table itself does; 0 if none is found.
-func (f *File) line(table string, index int, key string) int {
-	current, count, begins := "", -1, 0
-	for i, text := range strings.Split(string(f.text), "\n") {
-		text = strings.TrimSpace(text)
-		if strings.HasPrefix(text, "[") && !strings.Contains(text, "=") {
-			current = strings.Trim(strings.SplitN(text, "#", 2)[0], "[] \t")
-			if strings.EqualFold(current, table) {
-				if count++; index < 0 || count == index {
-					begins = i + 1
-				}
-			} else if strings.EqualFold(current, table+"."+key) && (index < 0 || count == index) {
-				return i + 1
-			}
-			continue
-		}
-		if !strings.EqualFold(current, table) || index >= 0 && count != index {
-			continue
-		}
-		if name, _, ok := strings.Cut(text, "="); ok && strings.EqualFold(strings.Trim(name, "\"' \t"), key) {
-			return i + 1
-		}
-	}
-	return begins
 }
 
 // Path is where the file is, or would be.

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
-import file from '../../../../internal/config/config.go?raw';
+import config from '../../../../internal/config/config.go?raw';
+import mistakes from '../../../../internal/config/mistake.go?raw';
+import validation from '../../../../internal/config/validate.go?raw';
 import policy from '../../../../internal/config/policy.go?raw';
 import loopback from '../../../../internal/loopback/loopback.go?raw';
 import text from '../../../../internal/tomltext/tomltext.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { mistakeIn } from './daemon';
+
+const file = [config, mistakes, validation].join('\n');
 
 const said = [
   ...sentencesOf(file, [
