@@ -13,6 +13,30 @@ const entry = (seq: number, action: string, target: string) => ({
 });
 
 export const scenarios = {
+  'a token that is made is shown though one has gone to another page': scenario(
+    async (page, mock) => {
+      let answer = () => undefined as void;
+      const wanted = new Promise<void>((done) => (answer = done));
+      await page.route(/\/clients$/, async (route) => {
+        if (route.request().method() === 'POST') await wanted;
+        await route.continue();
+      });
+      await page.goto(`${mock.url}/#/clients`);
+      await button(page, 'Add client').click();
+      await page.getByLabel('Name', { exact: true }).fill('kiosk');
+      const asked = page.waitForRequest((r) => r.method() === 'POST');
+      await page.locator('dialog').getByRole('button', { name: 'Add client' }).click();
+      await asked;
+      await page.evaluate(() => (location.hash = '#/nodes'));
+      await page.locator('dialog').waitFor({ state: 'detached' });
+      answer();
+      await text(page, 'adit login adit_').waitFor();
+      assert.match(page.url(), /nodes/);
+      await button(page, 'Done').click();
+      await page.locator('dialog').waitFor({ state: 'detached' });
+    },
+  ),
+
   'a slow answer of the audit log does not replace what is looked for': scenario(
     async (page, mock) => {
       let go = () => undefined as void;
