@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -361,19 +360,24 @@ func (a *administrator) reaches(r *relay, all int) error {
 // twoSessionsEach returns a condition: the owners' agents have two sessions.
 func (a *administrator) twoSessionsEach(agents []*agent) func() error {
 	return func() error {
-		count := map[string]int{}
-		for _, r := range a.nodes {
-			var list struct{ Items []struct{ Client string } }
+		seen := map[string][]string{}
+		for node, r := range a.nodes {
+			var list struct {
+				Items []struct {
+					Client, Address, Transport, Since string
+					Tunnels                           int `json:"tunnel_count"`
+				}
+			}
 			if _, err := a.ask(context.Background(), r, "GET", "/api/v1/sessions", nil, &list); err != nil {
 				return err
 			}
 			for _, s := range list.Items {
-				count[s.Client]++
+				seen[s.Client] = append(seen[s.Client], fmt.Sprintf("at node %d over %s from %s with %d tunnels since %s", node, s.Transport, s.Address, s.Tunnels, s.Since))
 			}
 		}
 		for i := range agents {
-			if n := count[fmt.Sprintf("owner%d", i)]; n != 2 {
-				return errors.New("sessions: " + fmt.Sprint(count))
+			if client := fmt.Sprintf("owner%d", i); len(seen[client]) != 2 {
+				return fmt.Errorf("sessions of %s: %q", client, seen[client])
 			}
 		}
 		return nil
