@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/policy"
 	"adit/tunnel/relay/shape"
 )
 
@@ -40,7 +41,7 @@ func (e *Edge) Stop(a *shape.Account, stop bool) {
 		if !ep.Meter.IsOn(a) {
 			continue
 		}
-		ep.Visits.EndAll()
+		ep.Visits.EndAll(policy.RuleQuota)
 		ep.EndFlows(func(*routing.Backend, netip.Addr) bool { return true })
 	}
 }

@@ -198,7 +198,11 @@ func (e *Edge) refuseMisdirected(w http.ResponseWriter, r *http.Request) {
 }
 
 // explain answers a visitor whose request could not be forwarded.
-func (e *Edge) explain(w http.ResponseWriter, r *http.Request, err error) {
+func (e *Edge) explain(w *exchange.Writer, r *http.Request, err error) {
+	if w.Refused = w.Visit.Refused(); w.Refused != "" {
+		e.refusePolicy(w, r, w.Refused)
+		return
+	}
 	var down *wire.OriginError
 	var tooLarge *http.MaxBytesError
 	var timeout net.Error

@@ -39,7 +39,7 @@ type Config struct {
 	// Window is what a request's body shares with others of its connection; see Backlog.
 	Window func(*http.Request) (conn any, window int64)
 	// Explain answers a visitor whose request could not be forwarded.
-	Explain func(http.ResponseWriter, *http.Request, error)
+	Explain func(*Writer, *http.Request, error)
 	Log     *slog.Logger
 }
 

@@ -22,7 +22,10 @@ type Writer struct {
 	meter *shape.Meter
 	ctx   context.Context // of the request, for writes that wait
 	// Visit is the visitor's, once it has entered.
-	Visit   *presence.Visit
+	Visit *presence.Visit
+	// Refused is the rule that has ended the visit before it was answered, and that it
+	// is answered by; "": none.
+	Refused string
 	in, out atomic.Int64
 	status  int
 	aborted bool

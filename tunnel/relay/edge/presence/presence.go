@@ -36,6 +36,7 @@ type Visit struct {
 	// Guarded by of.mu.
 	guest   *policy.Guest  // nil: it is not let in yet
 	private *visitor.Guest // of a private tunnel: who it is
+	refused string         // the rule that has ended it; "": none has
 	moved   int64          // bytes, when it was last looked at; -1: never
 	since   time.Duration
 }
@@ -96,6 +97,13 @@ func (v *Visit) IsOf(g *visitor.Guest) {
 	v.private = g
 }
 
+// Refused is the rule by which the visit was ended; "" if it was ended by none.
+func (v *Visit) Refused() string {
+	v.of.mu.Lock()
+	defer v.of.mu.Unlock()
+	return v.refused
+}
+
 // Any reports whether there are visitors.
 func (p *Set) Any() bool {
 	p.mu.Lock()
@@ -130,13 +138,27 @@ func (p *Set) EndIdle(now, limit time.Duration) {
 	})
 }
 
-// EndAll ends all visits.
-func (p *Set) EndAll() { p.endEach(func(*Visit) bool { return true }) }
+// EndAll ends all visits, by a rule.
+func (p *Set) EndAll(rule string) {
+	p.endEach(func(v *Visit) bool {
+		v.refused = rule
+		return true
+	})
+}
 
-// EndGuests ends the visits of those who were let in and are picked. pick must not
-// wait.
-func (p *Set) EndGuests(pick func(policy.Guest) bool) {
-	p.endEach(func(v *Visit) bool { return v.guest != nil && pick(*v.guest) })
+// EndGuests ends the visits of those who were let in and may no longer stay. keeps
+// must not wait.
+func (p *Set) EndGuests(keeps func(policy.Guest) policy.Decision) {
+	p.endEach(func(v *Visit) bool {
+		if v.guest == nil {
+			return false
+		}
+		d := keeps(*v.guest)
+		if !d.Allowed {
+			v.refused = d.Rule
+		}
+		return !d.Allowed
+	})
 }
 
 // EndPrivate ends the visits of a private tunnel's guests who are picked.
