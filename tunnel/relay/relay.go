@@ -16,6 +16,7 @@ import (
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/config"
 	"adit/tunnel/relay/console"
+	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/edge"
 	"adit/tunnel/relay/far"
 	"adit/tunnel/relay/geo"
@@ -163,7 +164,7 @@ func (r *Relay) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf.Log = r.log
+	conf.Log, conf.Founded = r.log, datadir.Founded(r.cfg.DataDir)
 	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}

@@ -69,6 +69,13 @@ func WriteRuntime(dir string, info Runtime) (remove func(), err error) {
 	return func() { os.Remove(path) }, nil
 }
 
+// Founded reports whether a relay ran with its data in a folder: then it has CAFile, which
+// is written once the store has what it must not lose.
+func Founded(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, CAFile))
+	return err == nil
+}
+
 // AdminToken reads the admin token, or makes one.
 func AdminToken(dir string) (string, error) {
 	path := filepath.Join(dir, AdminTokenFile)

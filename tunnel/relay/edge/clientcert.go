@@ -63,7 +63,7 @@ func (e *Edge) presented(r *http.Request, name string, peer netip.Addr) (p *poli
 
 // retire ends the connection of a request when it is answered, if it was opened for
 // the name that was asked for: all that is asked by it would be refused.
-func (e *Edge) retire(w http.ResponseWriter, r *http.Request) {
+func retire(w http.ResponseWriter, r *http.Request) {
 	name, _ := message.Host(r.Host)
 	if r.TLS == nil || clienthello.ServerName(r.TLS.ServerName) != name {
 		return

@@ -56,7 +56,7 @@ func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *polic
 		w.Header().Set("WWW-Authenticate", basicChallenge)
 		fallthrough
 	default:
-		d.handler.edge.refusePolicy(w, d.r, decision)
+		d.handler.edge.refusePolicy(w, d.r, decision.Rule)
 	}
 }
 

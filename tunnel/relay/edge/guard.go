@@ -28,7 +28,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 	w.Visit = v
 	defer ep.Leave(v)
 	if ep.Meter.Stopped() {
-		h.edge.refusePolicy(w, r, policy.Decision{Rule: policy.RuleQuota})
+		h.edge.refusePolicy(w, r, policy.RuleQuota)
 		return policy.RuleQuota
 	}
 	guest, d := policy.Guest{Addr: client, Target: to.Target}, policy.Decision{Allowed: true}
@@ -61,7 +61,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 		}
 		if !d.Allowed && !p.Shadow() {
 			if q.Certificate != nil && policy.AsksWho(d.Rule) { // it was not good enough, and the next may be
-				h.edge.retire(w, r)
+				retire(w, r)
 			}
 			door.refuse(w, d, q.Identity)
 			return d.Rule
@@ -75,12 +75,12 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 	}
 	v.LetIn(guest)
 	if now := h.edge.keeps(ep, p, guest); !now.Allowed {
-		h.edge.refusePolicy(w, r, now)
+		h.edge.refusePolicy(w, r, now.Rule)
 		return now.Rule
 	}
 	if p == nil {
 		next(ctx, r)
-		return ""
+		return w.Refused
 	}
 	if guest.SigningIn {
 		door.serve(w)
@@ -94,6 +94,9 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
 	next(ctx, r)
+	if w.Refused != "" {
+		return w.Refused
+	}
 	if d = hook.Verdict(d); !d.Allowed {
 		return shadowed + d.Rule
 	}
@@ -115,9 +118,10 @@ func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming 
 // basicChallenge asks for a password.
 const basicChallenge = `Basic realm="site", charset="UTF-8"`
 
-func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Decision) {
-	status := policy.Status(d.Rule)
-	switch d.Rule {
+// refusePolicy answers one whom a rule does not let in.
+func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, rule string) {
+	status := policy.Status(rule)
+	switch rule {
 	case policy.RuleBasicAuth:
 		w.Header().Set("WWW-Authenticate", basicChallenge)
 	case policy.RuleSignIn:
@@ -125,7 +129,7 @@ func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Dec
 			w.Header().Set("WWW-Authenticate", "Sign-In") // RFC 9110, section 15.5.2 wants one, and no browser has a dialog for this
 		}
 	case policy.RuleCertificate, policy.RuleCertificateIssuer, policy.RuleCertificateTime, policy.RuleCertificateWho, policy.RuleCertificateUnasked:
-		e.retire(w, r)
+		retire(w, r)
 	case policy.RuleWebhook:
 		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // for the same reason
 	case policy.RuleWebhookBusy:
@@ -137,7 +141,7 @@ func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, d policy.Dec
 	case policy.RuleTries:
 		w.Header().Set("Retry-After", "60")
 	}
-	e.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(d.Rule)})
+	e.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(rule)})
 }
 
 // keeps decides whether a guest may stay that was let in by p, which may be nil:

@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -118,7 +117,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	in, out := cw.Bytes()
 	e.cfg.Record(ep, to.Used(), wire.Access{
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), User: to.Way.Who.Name(), Method: r.Method, Host: name, Path: r.URL.Path,
-		Status: cw.Code(), Refused: cmp.Or(refused, cw.Refused), BytesIn: in, BytesOut: out, Duration: took,
+		Status: cw.Code(), Refused: refused, BytesIn: in, BytesOut: out, Duration: took,
 	})
 	if cw.Aborted() { // the visitor must see a response that broke as broken
 		panic(http.ErrAbortHandler)
@@ -206,7 +205,7 @@ func (e *Edge) explain(w *exchange.Writer, r *http.Request, err error) {
 	var refused presence.RefusedError
 	if errors.As(w.Visit.Why(), &refused) {
 		w.Refused = refused.Rule
-		e.refusePolicy(w, r, policy.Decision{Rule: refused.Rule})
+		e.refusePolicy(w, r, refused.Rule)
 		return
 	}
 	var down *wire.OriginError

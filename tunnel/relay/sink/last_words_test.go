@@ -3,6 +3,7 @@ package sink
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,5 +47,40 @@ func TestDeliveryKeepsItsIDAtTheEnd(t *testing.T) {
 	}
 	if st := s.State(); st.Sent != 2 || st.Dropped != 0 || st.Queued != 0 {
 		t.Errorf("it says of itself %+v", st)
+	}
+}
+
+// TestWhatWaitsIsCountedAndWhatIsLostIsSaid stops a sink whose receiver takes nothing.
+func TestWhatWaitsIsCountedAndWhatIsLostIsSaid(t *testing.T) {
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer hook.Close()
+	var log bytes.Buffer
+	s := New(Options{
+		Name: "siem", Config: Config{Type: Webhook, URL: hook.URL, Events: []string{Access}}, Private: true,
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	s.Add(access("/first"))
+	eventually(t, "it is tried", func() bool { return s.State().Failed > 0 })
+	if st := s.State(); st.Queued != 1 {
+		t.Errorf("%d wait while one is tried again", st.Queued)
+	}
+	s.Add(access("/second"))
+	if st := s.State(); st.Queued != 2 {
+		t.Errorf("%d wait behind one that is tried again", st.Queued)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if st := s.State(); st.Queued != 0 || st.Dropped != 2 {
+		t.Errorf("it says of itself %+v", st)
+	}
+	if text := log.String(); !strings.Contains(text, "dropped") || !strings.Contains(text, "sink=siem count=2") {
+		t.Errorf("the log says %q", text)
 	}
 }

@@ -254,10 +254,11 @@ type Sink struct {
 	arrived chan struct{} // there is something to look at; room for one
 	used    *setup        // Run's: the one it took last, whose connections may be open
 
-	mu    sync.Mutex
-	setup *setup
-	queue []Event
-	state State
+	mu     sync.Mutex
+	setup  *setup
+	queue  []Event
+	trying int // events that are off the queue, and neither taken nor given up
+	state  State
 }
 
 // Options are what a sink is made of.
@@ -340,7 +341,7 @@ func (s *Sink) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.state
-	st.Queued = len(s.queue)
+	st.Queued = len(s.queue) + s.trying
 	return st
 }
 
@@ -399,6 +400,7 @@ func (s *Sink) take() (now *setup, id string, batch []Event) {
 		batch = slices.DeleteFunc(s.queue[:n:n], func(e Event) bool { return !now.cfg.wants(e) })
 		s.queue = s.queue[n:]
 	}
+	s.trying = len(batch)
 	s.mu.Unlock()
 	if s.used != nil && s.used != now {
 		s.used.sender.close() // here, for it waits for what is under way
@@ -430,7 +432,7 @@ func batchOf(queue []Event) int {
 func (s *Sink) putBack(batch []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue = append(slices.Clone(batch), s.queue...)
+	s.queue, s.trying = append(slices.Clone(batch), s.queue...), 0
 }
 
 // deliver tries a batch until it is taken or given up. If another setup takes this
@@ -462,10 +464,7 @@ func (s *Sink) deliver(ctx context.Context, now *setup, id string, batch []Event
 		case ctx.Err() != nil:
 			return true
 		case final:
-			s.mu.Lock()
-			s.state.Dropped += uint64(len(batch))
-			s.mu.Unlock()
-			s.opts.Log.Warn("sink did not take events; they are dropped", "sink", s.opts.Name, "count", len(batch), "error", err)
+			s.drop(false, err)
 			return false
 		}
 		pause = min(pause*2, lastPause)
@@ -487,6 +486,7 @@ func (s *Sink) once(ctx context.Context, now *setup, id string, batch []Event) e
 		return err
 	}
 	s.state.Sent += uint64(len(batch))
+	s.trying = 0
 	s.state.LastSentAt = at
 	return nil
 }
@@ -496,12 +496,22 @@ func (s *Sink) finish(now *setup, id string, batch []Event) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	for ; len(batch) > 0; now, id, batch = s.take() {
-		if s.once(ctx, now, id, batch) != nil {
-			s.mu.Lock()
-			s.state.Dropped += uint64(len(batch) + len(s.queue))
-			s.queue = nil
-			s.mu.Unlock()
+		if err := s.once(ctx, now, id, batch); err != nil {
+			s.drop(true, err)
 		}
 	}
 	return nil
+}
+
+// drop gives up the batch that was tried, and with all what waits behind it, too.
+func (s *Sink) drop(all bool, err error) {
+	s.mu.Lock()
+	count := s.trying
+	if s.trying = 0; all {
+		count += len(s.queue)
+		s.queue = nil
+	}
+	s.state.Dropped += uint64(count)
+	s.mu.Unlock()
+	s.opts.Log.Warn("sink did not take events; they are dropped", "sink", s.opts.Name, "count", count, "error", err)
 }

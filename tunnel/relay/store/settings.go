@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
 	"adit/tunnel/relay/store/seal"
 )
 
@@ -109,6 +110,28 @@ func (s *Settings) refuseParted(ctx context.Context) error {
 	}
 	return errors.New("a backup was being restored into this store, and not all of it is there; " +
 		"run adit relay restore again with the same file, and an empty data folder, before the relay starts")
+}
+
+// refuseEmptied returns an error if the relay is not there any more. Other nodes, which
+// have it in memory still, would forget clients and policies if a new one was begun.
+func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Config) error {
+	var there bool
+	_, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
+		_, ok, err := l.Get(ctx, SettingAuthority)
+		there = ok
+		return 0, err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read setting %s: %w", SettingAuthority, err)
+	case there:
+		return nil
+	case len(cfg.URLs) > 0:
+		return fmt.Errorf("the NATS cluster has no relay in it, but the data folder %s is of one; see that nats.urls leads to its cluster, or bring it back "+
+			"with adit relay restore, into an empty data folder; without that, an empty one begins a new relay, which no token leads to", cfg.Dir)
+	}
+	return fmt.Errorf("the data folder %s has no relay in it any more, or it is damaged; bring it back with adit relay restore, into an empty data folder; "+
+		"without that, an empty one begins a new relay, which no token leads to", cfg.Dir)
 }
 
 // unkept reports whether a setting is the store's own, and in no backup.

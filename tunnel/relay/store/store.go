@@ -20,6 +20,7 @@ import (
 	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/engine"
 	"adit/tunnel/relay/store/events"
+	"adit/tunnel/relay/store/leader"
 	"adit/tunnel/relay/store/seal"
 	"adit/tunnel/relay/store/table"
 )
@@ -45,6 +46,9 @@ type Config struct {
 	EventsBytes int64
 	// Restoring is for Restore: it opens a store, too, in which one was cut short.
 	Restoring bool
+	// Founded says that the data folder is of a node whose relay the store had in it: one
+	// without any has lost it then, and is not opened.
+	Founded bool
 	// Domain is the relay's, which a migration may need to know.
 	Domain string
 	// Log may be nil.
@@ -122,6 +126,11 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	s.Settings = &Settings{kv: kv, seal: seal.New(cfg.Secret)}
 	if !cfg.Restoring {
 		if err := s.Settings.refuseParted(ctx); err != nil {
+			return err
+		}
+	}
+	if cfg.Founded {
+		if err := s.Settings.refuseEmptied(ctx, leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}, cfg); err != nil {
 			return err
 		}
 	}

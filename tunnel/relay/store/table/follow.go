@@ -18,7 +18,7 @@ const (
 	// noticeGrace is how long a watch may take to bring the write that a notice
 	// tells of.
 	noticeGrace = 250 * time.Millisecond
-	fetchTime   = 2 * time.Second // to read what a notice tells of
+	fetchTime   = 2 * time.Second // to read what a notice tells of, or when a bucket was made
 	followRetry = 200 * time.Millisecond
 	followBegin = 1500 * time.Millisecond // to begin a watch, at first
 	followRead  = 15 * time.Second        // and to read the bucket
@@ -26,6 +26,8 @@ const (
 	// end of what a bucket has is told by counting, and the count that a server gives
 	// can be too high: then the end never comes, and all is there.
 	followSilence = 5 * time.Second
+	// copyTime is how much later than another a server may have made a bucket.
+	copyTime = 10 * time.Second
 	// ownMemory is how long a removal is remembered where one server serves all.
 	ownMemory = time.Minute
 )
@@ -49,6 +51,12 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 	}
 	t.leader = leader.Leader{Conn: t.js.Conn(), Bucket: kv.Bucket()}
 	t.leads = t.has
+	short, cancel := context.WithTimeout(ctx, fetchTime)
+	t.made, err = t.created(short)
+	cancel()
+	if err != nil {
+		t.log.Debug("another bucket in place of this one will not be told from it", "error", err)
+	}
 	w, err := t.read(ctx, life, 0)
 	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server went
 		w, err = t.read(ctx, life, 0)
@@ -160,10 +168,16 @@ func (t *Table[T]) has(ctx context.Context, key string) (bool, error) {
 	return ok, err
 }
 
-// forget drops what a bucket that was read no longer has. Of what is newer than
+// forget drops what a bucket that was read no longer has, if it is the one that was
+// opened: one that was made since in place of a lost one says nothing of it. Of what is newer than
 // all that was read the leader is asked, since the server that was read may lag
 // behind: what it does not have, or cannot be asked of, stays.
 func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
+	if len(missing) > 0 && t.isAnother(ctx) {
+		t.log.Error("what the store had is lost, and there is another in its place; this node goes on with what it knows: "+
+			"bring the backup back, and then restart the node", "table", t.name)
+		return
+	}
 	for key, rev := range missing {
 		if rev <= top {
 			continue
@@ -177,6 +191,18 @@ func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top ui
 		}
 	}
 	t.memory.Forget(missing)
+}
+
+// isAnother reports whether the bucket was made since the table was opened. A server may
+// make its copy a moment after the others.
+func (t *Table[T]) isAnother(ctx context.Context) bool {
+	if t.made.IsZero() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	made, err := t.created(ctx)
+	return err == nil && made.After(t.made.Add(copyTime))
 }
 
 // follow takes what the watch brings, and begins a new one when it is stale.

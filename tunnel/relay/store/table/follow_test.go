@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -186,5 +187,33 @@ func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
 	}
 	if !table.knows(notice{Key: "c_2", Revision: 90}) || table.knows(notice{Key: "c_2", Revision: 95}) {
 		t.Error("a write of another key between what the watch brought and what was read counts as known")
+	}
+}
+
+// TestAnotherBucketIsNotTakenForAnEmptiedOne has the servers lose a bucket, and somebody
+// make one of its name: what a node has in memory is all there is of the old one.
+func TestAnotherBucketIsNotTakenForAnEmptiedOne(t *testing.T) {
+	n := begin(t, natstest.Start(t).URL())
+	tab := n.table(t, "policies")
+	put(t, tab, "domain.a", "asks for a password")
+	tab.made = tab.made.Add(-time.Hour)
+	if err := tab.js.DeleteKeyValue(t.Context(), tab.kv.Bucket()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := n.engine.Bucket(t.Context(), "policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"domain.b", "domain.c"} {
+		if _, err := other.PutString(t.Context(), key, `"another's"`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tab.refollow()
+	eventually(t, "the other is read", func() bool { _, _, ok := tab.Get("domain.c"); return ok })
+	tab.refollow()
+	eventually(t, "it is read again", func() bool { return len(tab.stale) == 0 })
+	if _, _, ok := tab.Get("domain.a"); !ok {
+		t.Error("a policy was forgotten with its bucket")
 	}
 }

@@ -36,6 +36,7 @@ type Table[T any] struct {
 	stale  chan struct{} // asks for a new watch; room for one
 	seen   atomic.Uint64 // the highest revision that a watch brought
 	newest uint64        // what the leader had when keepUp asked last
+	made   time.Time     // when the bucket was that was opened; zero: the engine did not say
 	memory *replica.Replica[T]
 }
 
@@ -157,15 +158,21 @@ func (t *Table[T]) PutFor(ctx context.Context, key string, v T, lasts time.Durat
 // Created is when the table's bucket was made; zero where the engine does not say. It
 // is asked until ctx ends.
 func (t *Table[T]) Created(ctx context.Context) (at time.Time, err error) {
-	err = bucket.Patiently(ctx, func(ctx context.Context) error {
-		status, err := t.kv.Status(ctx)
-		if err != nil {
-			return fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
-		}
-		if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
-			at = s.StreamInfo().Created
-		}
-		return nil
+	err = bucket.Patiently(ctx, func(ctx context.Context) (err error) {
+		at, err = t.created(ctx)
+		return err
 	})
 	return at, err
+}
+
+// created is Created, asked once.
+func (t *Table[T]) created(ctx context.Context) (time.Time, error) {
+	status, err := t.kv.Status(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask how old the store of %s is: %w", t.name, err)
+	}
+	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+		return s.StreamInfo().Created, nil
+	}
+	return time.Time{}, nil
 }
