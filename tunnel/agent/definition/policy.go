@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"adit/tunnel/agent/refusal"
+	"adit/tunnel/wire"
 )
 
 // maxPolicy bounds a policy that a tunnel brings, in bytes: a longer one, sealed, would
@@ -74,14 +75,19 @@ const (
 // withSteadyHashes returns spec with the passwords of its policy hashed so that the same
 // password has the same hash each time: what is declared is read again and again, and a
 // policy that is as it was must be seen to be. The salt is of the user, the tunnel's name
-// and the agent's instance, which is random, and so it is nobody else's.
+// and the agent's instance, which is random, and so it is nobody else's; but for agents
+// that share a name, whose policies would replace each other.
 func (spec Tunnel) withSteadyHashes(instance string) (Tunnel, *refusal.Error) {
 	var fields map[string]json.RawMessage
 	if len(spec.Policy) > maxPolicy || json.Unmarshal(spec.Policy, &fields) != nil || fields[policyUsers] == nil {
 		return spec, nil // Normalize says what is wrong
 	}
+	whose := []string{instance, spec.Name}
+	if spec.Mode == wire.ModeBalanced {
+		whose = []string{wire.ModeBalanced, spec.Domain}
+	}
 	hashed, no := hashPasswords(fields[policyUsers], func(user, password string) (string, error) {
-		salt := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", instance, spec.Name, user))
+		salt := sha256.Sum256(fmt.Appendf(nil, "%q %q", whose, user))
 		sum := argon2.IDKey([]byte(password), salt[:16], argonTime, argonMemory, 1, 32)
 		text := base64.RawStdEncoding.EncodeToString
 		return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=1$%s$%s", argonMemory, argonTime, text(salt[:16]), text(sum)), nil
