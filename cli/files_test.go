@@ -116,6 +116,20 @@ func TestFilesAsksForAPassword(t *testing.T) {
 	}
 }
 
+// TestFilesForSomeAddresses: who may read them is the relay's to see to.
+func TestFilesForSomeAddresses(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status " + statusJSON)
+	out, errs, end := startLive(t, false, "files", sharedFolder(t, "hello"), "--allow", "203.0.113.0/24,192.0.2.1")
+	out.waitFor(t, "session connected")
+	if asked, want := d.changes()[0], `"policy":{"allow":["203.0.113.0/24","192.0.2.1"]}`; !strings.Contains(asked, want) {
+		t.Errorf("asked for %s, want %s in it", asked, want)
+	}
+	if code := end(); code != command.ExitDone || errs.String() != "" {
+		t.Errorf("got exit code %d and %q", code, errs)
+	}
+}
+
 func TestFilesThatCannotBePublished(t *testing.T) {
 	newFakeDaemon(t)
 	dir := sharedFolder(t, "")

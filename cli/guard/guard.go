@@ -35,9 +35,14 @@ type Guarded struct {
 	Password string          // that UserName has; empty: none is asked for
 }
 
+// AddAllow adds the flag that says which addresses are let in.
+func (f *Flags) AddAllow(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.allow, "allow", nil, "an address or CIDR that is let in, and no others; may be repeated")
+}
+
 // Add adds the flags of a tunnel of any type.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.allow, "allow", nil, "an address or CIDR that is let in, and no others; may be repeated")
+	f.AddAllow(flags)
 	flags.StringVar(&f.file, "policy", "", "JSON file that says who is let in, see adit tunnel policy; - is standard input")
 }
 

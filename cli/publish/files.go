@@ -32,6 +32,7 @@ func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var makeUp, inspect bool
 	var opts folder.Options
 	var lasts time.Duration
+	var guarding guard.Flags
 	cmd := &cobra.Command{
 		Use:   "files [FOLDER]",
 		Short: "Publish a folder, to be read only, until Ctrl-C",
@@ -40,7 +41,8 @@ site where there is an index.html. Without FOLDER it is the one that you are in.
 Visitors can read and change nothing. What begins with a dot is not served, nor
 what symbolic links reach outside of the folder.
 
-Whoever has the address reads all of it, unless a password is asked for.`,
+Whoever has the address reads all of it, unless a password is asked for or
+--allow says who may; for that the relay's operator must give leave.`,
 		Example: `  adit files
   adit files ./dist --domain preview
   adit files ~/Pictures/2026 --password --for 8h`,
@@ -60,6 +62,13 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 			if !inspect {
 				in.Inspect = &inspect
 			}
+			guarded, err := guarding.Read(std, in)
+			if err != nil {
+				return err
+			}
+			if guarded.Policy != nil {
+				in.Policy = guarded.Policy
+			}
 			dir := "."
 			if len(args) > 0 {
 				dir = args[0]
@@ -77,6 +86,7 @@ Whoever has the address reads all of it, unless a password is asked for.`,
 	f.StringVar(&passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")
 	f.BoolVar(&opts.Hidden, "hidden", false, "serve what begins with a dot, too")
 	f.BoolVar(&inspect, "inspect", true, "show what passes in the inspector")
+	guarding.AddAllow(f)
 	addFor(f, &lasts)
 	return cmd
 }
