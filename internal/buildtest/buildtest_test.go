@@ -57,7 +57,7 @@ func TestProgram(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(goTool, "test", "./tested")
 		cmd.Dir = module
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go test: %v\n%s", err, out)
