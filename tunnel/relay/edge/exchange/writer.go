@@ -193,7 +193,9 @@ func (w *Writer) settle() {
 			u.release()
 		}
 		if !u.soon() {
-			if w.complete() && control.Flush() == nil {
+			// By HTTP/2 and HTTP/3 the end of the answer comes behind this, and whoever has
+			// stopped sending because of the answer waits for it.
+			if c.http1 && w.complete() && control.Flush() == nil {
 				u.linger()
 			}
 			u.release()
