@@ -302,22 +302,25 @@ func TestHeadTellsNoLengthThatNobodyKnows(t *testing.T) {
 }
 
 // TestAnswersWithoutContentTellNoLength has an origin say how long the content is of
-// answers that have none: a client that believes it waits for the rest.
+// answers that have none: a client that believes it waits for the rest. Of a 304 it is
+// that of the answer which the visitor has.
 func TestAnswersWithoutContentTellNoLength(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("odd", wire.Claim{Type: wire.TypeHTTPS, Domain: "odd"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
-		if _, err := http.ReadRequest(r); err == nil {
+		if asked, err := http.ReadRequest(r); err == nil {
 			io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nContent-Length: 7\r\n\r\n"+
-				"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
+				"HTTP/1.1 "+asked.URL.Path[1:]+" Odd\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
 		}
 	}))
 	for version, visitor := range s.secureVisitors(t, s.testRelay) {
-		resp, hints, _ := answered(t, visitor, "https://odd.relay.test/")
-		if resp.StatusCode != http.StatusNoContent || resp.Header["Content-Length"] != nil {
-			t.Errorf("%s: status %d, header %v", version, resp.StatusCode, resp.Header)
-		}
-		if len(hints) != 1 || hints[0]["Content-Length"] != nil || hints[0].Get("Link") == "" {
-			t.Errorf("%s: interim answers %v", version, hints)
+		for _, status := range []int{http.StatusNoContent, http.StatusNotModified} {
+			resp, hints, _ := answered(t, visitor, fmt.Sprint("https://odd.relay.test/", status))
+			if resp.StatusCode != status || resp.Header["Content-Length"] != nil {
+				t.Errorf("%s: status %d, header %v, want %d", version, resp.StatusCode, resp.Header, status)
+			}
+			if len(hints) != 1 || hints[0]["Content-Length"] != nil || hints[0].Get("Link") == "" {
+				t.Errorf("%s: interim answers %v", version, hints)
+			}
 		}
 	}
 }

@@ -77,8 +77,8 @@ func (w *Writer) WriteHeader(status int) {
 	if !final && w.http10 {
 		return
 	}
-	if status < 200 || status == http.StatusNoContent {
-		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6
+	if status < 200 || status == http.StatusNoContent || status == http.StatusNotModified {
+		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6; of a 304 that of another answer
 	}
 	if asked := w.body != nil && w.body.asked; !final && (asked || status == http.StatusContinue) {
 		if asked {
