@@ -324,3 +324,29 @@ func TestAnswersWithoutContentTellNoLength(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCameOfABrokenAnswerReachesTheVisitor has an origin end in the midst of its
+// answer, whose head comes with what there is of the body.
+func TestWhatCameOfABrokenAnswerReachesTheVisitor(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("broken", wire.Claim{Type: wire.TypeHTTPS, Domain: "broken"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err == nil {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nfirst \r\n6\r\nla")
+		}
+	}))
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		if version == "HTTP/3.0" {
+			continue // there a stream that is reset gives up what is on its way
+		}
+		resp, err := visitor.Get("https://broken.relay.test/")
+		if err != nil {
+			t.Errorf("%s: %v", version, err)
+			continue
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(body) != "first la" || err == nil {
+			t.Errorf("%s: got %q, %v, want what came, and an error", version, body, err)
+		}
+	}
+}
