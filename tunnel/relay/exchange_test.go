@@ -79,6 +79,9 @@ func TestAnswersOfOddOrigins(t *testing.T) {
 			if resp.StatusCode != c.status || err != nil || c.status == 200 && string(body) != c.body {
 				t.Errorf("got %d %.100q %v, want %d %q", resp.StatusCode, body, err, c.status, c.body)
 			}
+			if c.status == http.StatusBadGateway && !strings.Contains(string(body), "local service") {
+				t.Errorf("the page does not say whose fault it is:\n%s", body)
+			}
 		})
 	}
 }
