@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -315,14 +316,23 @@ func TestAnswersWithoutContentTellNoLength(t *testing.T) {
 				"HTTP/1.1 "+asked.URL.Path[1:]+" Odd\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
 		}
 	}))
+	s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTPS, Domain: "h2c", HTTP2: true}, startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Content-Length", "5")
+		status, _ := strconv.Atoi(r.URL.Path[1:])
+		w.WriteHeader(status)
+	})))
 	for version, visitor := range s.secureVisitors(t, s.testRelay) {
-		for _, status := range []int{http.StatusNoContent, http.StatusNotModified} {
-			resp, hints, _ := answered(t, visitor, fmt.Sprint("https://odd.relay.test/", status))
-			if resp.StatusCode != status || resp.Header["Content-Length"] != nil {
-				t.Errorf("%s: status %d, header %v, want %d", version, resp.StatusCode, resp.Header, status)
-			}
-			if len(hints) != 1 || hints[0]["Content-Length"] != nil || hints[0].Get("Link") == "" {
-				t.Errorf("%s: interim answers %v", version, hints)
+		for _, url := range []string{"https://odd.relay.test/", "https://h2c.relay.test/"} {
+			for _, status := range []int{http.StatusNoContent, http.StatusNotModified} {
+				resp, hints, _ := answered(t, visitor, fmt.Sprint(url, status))
+				if resp.StatusCode != status || resp.Header["Content-Length"] != nil {
+					t.Errorf("%s of %s: status %d, header %v, want %d", version, url, resp.StatusCode, resp.Header, status)
+				}
+				if len(hints) != 1 || hints[0]["Content-Length"] != nil || hints[0].Get("Link") == "" {
+					t.Errorf("%s of %s: interim answers %v", version, url, hints)
+				}
 			}
 		}
 	}
