@@ -97,7 +97,8 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 		return daemon.WithoutToken(ctx, c, err)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	// An interruption is no end: the service would take what it has for the whole.
+	defer context.AfterFunc(ctx, func() { _ = conn.Reset() })()
 	go func() { // nothing ends a read of standard input: it is left to the program's end
 		_, _ = io.Copy(conn, std.In)
 		_ = conn.CloseWrite()
@@ -181,7 +182,7 @@ func visitFor(ctx context.Context, w *way, tunnel string, local *net.TCPConn) er
 	abort := sync.OnceFunc(func() {
 		_ = local.SetLinger(0) // it is cut, not ended
 		local.Close()
-		conn.Close()
+		_ = conn.Reset()
 	})
 	defer context.AfterFunc(ctx, abort)()
 	var inward sync.WaitGroup
