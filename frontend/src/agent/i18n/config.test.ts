@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import file from '../../../../internal/config/config.go?raw';
 import loopback from '../../../../internal/loopback/loopback.go?raw';
+import saved from '../../../../internal/textfile/textfile.go?raw';
 import text from '../../../../internal/tomltext/tomltext.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { mistakeIn } from './daemon';
@@ -12,7 +13,7 @@ const said = [
     { begins: 'key, message := ', part: 1 },
     { begins: 'nil, fmt.Errorf(', part: 0 },
   ]),
-  ...sentencesOf(text, [{ begins: 'errors.New(', part: 0 }]),
+  ...sentencesOf(saved, [{ begins: 'errors.New(', part: 0 }]),
   // A slip is told by a string of its own.
   ...[...text.matchAll(/^\t\treturn [`"](.*)[`"]$/gm)].map(([, slip]) => slip ?? ''),
 ];
