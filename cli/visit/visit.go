@@ -5,6 +5,7 @@ package visit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -103,10 +104,14 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 		_, _ = io.Copy(conn, std.In)
 		_ = conn.CloseWrite()
 	}()
-	if _, err := io.Copy(std.Out, conn); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
+	n, err := io.Copy(std.Out, conn)
+	if err == nil || ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	if read := new(net.OpError); n == 0 && errors.As(err, &read) && read.Op == "read" {
+		return fmt.Errorf("%s broke the connection before it said anything; ask whose it is whether its local service runs", tunnel)
+	}
+	return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 }
 
 // many leads whoever connects to listen to the tunnel, until ctx ends.

@@ -129,3 +129,42 @@ func TestAnInterruptedPipeIsNotTakenForOneThatHasEnded(t *testing.T) {
 		t.Error("the service reads an orderly end, want an error")
 	}
 }
+
+// TestWhyAPipeBroke is told by adit visit --stdio: of a service that is down nothing comes.
+func TestWhyAPipeBroke(t *testing.T) {
+	for said, want := range map[string]string{"": "whether its local service runs", "a part\n": "the connection to nas/ssh broke"} {
+		heard := make(chan struct{}) // closed when the answer, and what is behind it, has come
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: adit-visit\r\n\r\n"+said)
+			<-heard
+			_ = conn.(*net.TCPConn).SetLinger(0)
+		}))
+		hears := sync.OnceFunc(func() { close(heard) })
+		in := readerFunc(func([]byte) (int, error) { // who has the answer reads this
+			if said == "" {
+				hears()
+			}
+			return 0, io.EOF
+		})
+		out := writerFunc(func(b []byte) (int, error) { hears(); return len(b), nil })
+		err := once(t.Context(), stdio.New(in, out, io.Discard), client.New(server.URL), "nas/ssh")
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %q: got %v, want %q", said, err, want)
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
