@@ -397,6 +397,25 @@ func TestExportWritesForTheOwnerAlone(t *testing.T) {
 	}
 }
 
+// TestArchivesPassThroughPipes: a file called - is what nobody wants.
+func TestArchivesPassThroughPipes(t *testing.T) {
+	newFakeDaemon(t)
+	t.Chdir(t.TempDir())
+	code, out, errs := run(t, "", "requests", "export", "-")
+	if code != command.ExitDone || !json.Valid([]byte(out)) || out == "" {
+		t.Errorf("export: got exit code %d, %q, %s", code, out, errs)
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("export: there is a file called -")
+	}
+	if code, out, errs := run(t, `{"log":{}}`, "requests", "import", "-"); code != command.ExitDone || !strings.Contains(out, "Added 3.") {
+		t.Errorf("import: got exit code %d, %q, %s", code, out, errs)
+	}
+	if code, _, errs := run(t, "hello", "requests", "import", "-"); code != command.ExitFailed || !strings.Contains(errs, "the standard input is not an HTTP Archive: it is no JSON") {
+		t.Errorf("import of something else: got exit code %d, %s", code, errs)
+	}
+}
+
 func TestImportChecksTheFileFirst(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

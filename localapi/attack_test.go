@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -393,10 +395,15 @@ func TestPathTricksLeadNowhere(t *testing.T) {
 }
 
 func TestNewNamesTheSettingAtFault(t *testing.T) {
+	wide := filepath.Join(t.TempDir(), "wide")
+	if err := os.WriteFile(wide, []byte("\xff\xfea\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		cfg  Config
 		want string
 	}{
+		{Config{BearerTokenFile: wide}, "save it as UTF-8"},
 		{Config{AllowedOrigins: []string{"*"}}, "local_api.allowed_origins[0]"},
 		{Config{AllowedOrigins: []string{"https://a.example", "https://b.example/x"}}, "local_api.allowed_origins[1]"},
 		{Config{AllowedOrigins: []string{"null"}}, "local_api.allowed_origins[0]"},

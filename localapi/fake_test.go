@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/agent/visits"
+	"adit/tunnel/link"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -41,6 +43,7 @@ type fakeAgent struct {
 	holding  int           // holds that last
 	gone     chan struct{} // what holders wait for; nil: holds end at once
 	visiting chan string   // who was visited last, once that has ended; nil: nobody asks
+	breaks   net.Conn      // is what visits are led to, and breaks with its end; nil: to the agent itself
 }
 
 func newFakeAgent() *fakeAgent {
@@ -224,6 +227,10 @@ func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splic
 	if err := f.refusal(); err != nil {
 		return err
 	}
+	if f.breaks != nil {
+		dial := func(context.Context, string) (link.Stream, error) { return broken{f.breaks}, nil }
+		return visits.New(slog.New(slog.DiscardHandler), dial).Visit(ctx, tunnel, take)
+	}
 	conn, err := take()
 	if err != nil {
 		return err
@@ -241,6 +248,21 @@ func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splic
 	}
 	return nil
 }
+
+// broken is a stream that is broken where its connection ends.
+type broken struct{ net.Conn }
+
+func (s broken) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if err != nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (s broken) CloseWrite() error { return nil }
+func (s broken) Reset()            { s.Close() }
+func (s broken) Quiet() bool       { return true }
 
 func (f *fakeAgent) Hold(id string) (agent.Hold, error) {
 	if _, err := f.one(id); err != nil {

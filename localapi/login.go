@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"adit/internal/textfile"
 )
 
 const (
@@ -62,7 +63,11 @@ func readBearerFile(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("local_api.bearer_token_file: %w; name a file that adit can read, with the token in it", err)
 	}
-	token := string(bytes.TrimSpace(b))
+	text, err := textfile.Of(b)
+	if err != nil {
+		return "", fmt.Errorf("local_api.bearer_token_file: %s: %w", path, err)
+	}
+	token := strings.TrimSpace(text)
 	if token == "" || len(token) > 4096 || strings.ContainsAny(token, " \t\r\n") {
 		return "", fmt.Errorf("local_api.bearer_token_file: %s must hold one token and nothing else", path)
 	}

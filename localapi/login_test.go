@@ -46,7 +46,7 @@ func (r *running) do(t *testing.T, method, path, body string, header map[string]
 func TestBearerGuardsAllButTheProbeAndThePage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	token := strings.ReplaceAll(testBearer, " ", "-")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("\ufeff"+token+"\r\n"), 0o600); err != nil { // as PowerShell writes it
 		t.Fatal(err)
 	}
 	r := serve(t, func(c *Config) { c.BearerTokenFile = file })

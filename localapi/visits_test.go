@@ -58,6 +58,26 @@ func TestAVisitTakesItsRequestsConnection(t *testing.T) {
 	}
 }
 
+// TestAVisitThatBreaksDoesNotLookEnded: who copies a file by it must not take a part for
+// all of it.
+func TestAVisitThatBreaksDoesNotLookEnded(t *testing.T) {
+	r := serve(t, nil)
+	near, far := net.Pipe()
+	r.agent.breaks = near
+	_, answers, resp := r.visit(t, "", "")
+	if resp == nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("got %+v", resp)
+	}
+	io.WriteString(far, "a part\n")
+	if line, err := answers.ReadString('\n'); line != "a part\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	far.Close()
+	if rest, err := io.ReadAll(answers); len(rest) > 0 || err == nil {
+		t.Errorf("after it broke came %q and an orderly end, want an error", rest)
+	}
+}
+
 func TestAVisitEndsWithTheDaemon(t *testing.T) {
 	r := serve(t, nil)
 	_, answers, _ := r.visit(t, "", "")

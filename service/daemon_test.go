@@ -403,14 +403,21 @@ func TestABearerFileThatIsNotThereIsToldWithWhoNamesIt(t *testing.T) {
 
 func TestAuthTokenIsFromTheFirstThatHasOne(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth_token")
-	if err := os.WriteFile(file, []byte("adit_file\n"), 0o600); err != nil {
-		t.Fatal(err)
+	marked, wide := file+".marked", file+".wide"
+	for name, text := range map[string]string{
+		file: "adit_file\n", marked: "\ufeffadit_file\r\n", // as PowerShell writes files
+		wide: "\xff\xfea\x00d\x00", // as its older ones do
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, test := range map[string]struct{ given, env, file, want string }{
-		"nobody":          {},
-		"file":            {file: file, want: "adit_file"},
-		"before the file": {env: " adit_env\n", file: file + "none", want: "adit_env"},
-		"given":           {given: "adit_given", env: "adit_env", file: file, want: "adit_given"},
+		"nobody":           {},
+		"file":             {file: file, want: "adit_file"},
+		"file with a mark": {file: marked, want: "adit_file"},
+		"before the file":  {env: " adit_env\n", file: file + "none", want: "adit_env"},
+		"given":            {given: "adit_given", env: "adit_env", file: file, want: "adit_given"},
 	} {
 		t.Setenv(envAuthToken, test.env)
 		t.Setenv(envAuthTokenFile, test.file)
@@ -419,6 +426,10 @@ func TestAuthTokenIsFromTheFirstThatHasOne(t *testing.T) {
 		}
 	}
 	t.Setenv(envAuthToken, "")
+	t.Setenv(envAuthTokenFile, wide)
+	if got, err := (Daemon{}).authToken(); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("file in UTF-16: got %q, %v, want an error that says so", got, err)
+	}
 	for _, name := range []string{file + "none", filepath.Dir(file)} {
 		t.Setenv(envAuthTokenFile, name)
 		err := Daemon{HTTPListen: "127.0.0.1:0", StateDir: t.TempDir(), ConfigDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.Run(t.Context())

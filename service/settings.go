@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"adit/internal/config"
+	"adit/internal/textfile"
 	"adit/localapi"
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/inspect"
@@ -61,7 +62,11 @@ func (d Daemon) authToken() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w; name a file that the user of the daemon may read", envAuthTokenFile, err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	token, err := textfile.Of(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s: %w", envAuthTokenFile, name, err)
+	}
+	return strings.TrimSpace(token), nil
 }
 
 func (s *settings) bearer() bool {

@@ -13,6 +13,7 @@ import (
 	"adit/cli/command"
 	"adit/cli/daemon"
 	"adit/cli/stdio"
+	"adit/internal/textfile"
 	"adit/localapi/client"
 )
 
@@ -44,7 +45,11 @@ shell's history.`,
 				if err != nil && err != io.EOF {
 					return fmt.Errorf("read the token from the standard input: %w", err)
 				}
-				token.AuthToken = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // as PowerShell writes files
+				text, err := textfile.Of([]byte(line))
+				if err != nil {
+					return fmt.Errorf("read the token from the standard input: %w", err)
+				}
+				token.AuthToken = strings.TrimSpace(text)
 			}
 			if token.AuthToken == "" {
 				return command.Usagef("the token is empty")

@@ -13,6 +13,7 @@ import (
 	"adit/internal/buildinfo"
 	"adit/internal/config"
 	"adit/internal/paths"
+	"adit/internal/textfile"
 	"adit/localapi/client"
 )
 
@@ -124,9 +125,10 @@ func configuredBearer(dir string) string {
 		return ""
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxToken))
+	data, err := io.ReadAll(io.LimitReader(f, maxToken))
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(text))
+	text, _ := textfile.Of(data) // the daemon has said what is wrong with it
+	return strings.TrimSpace(text)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/internal/textfile"
 	"adit/internal/visible"
 )
 
@@ -77,6 +78,11 @@ func (p *Input) Read(in io.Reader, file []string) error {
 	if len(data) > maxPolicyFile {
 		return errors.New("the policy is over 1 MiB")
 	}
+	text, err := textfile.Of(data)
+	if err != nil {
+		return fmt.Errorf("read the policy: %w", err)
+	}
+	data = []byte(text)
 	if err := checkPolicy(data); err != nil {
 		return err
 	}

@@ -45,3 +45,14 @@ func TestAuthoritiesComeFromAFile(t *testing.T) {
 		}
 	}
 }
+
+// TestPoliciesOfOtherEditors are saved with a byte order mark, or in UTF-16.
+func TestPoliciesOfOtherEditors(t *testing.T) {
+	var p Input
+	if err := p.Read(strings.NewReader("\ufeff{\"rate\": 5}\r\n"), nil); err != nil || strings.TrimSpace(string(p.Document)) != `{"rate": 5}` {
+		t.Errorf("with a byte order mark: got %q, %v", p.Document, err)
+	}
+	if err := p.Read(strings.NewReader("\xff\xfe{\x00}\x00"), nil); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("in UTF-16: got %v", err)
+	}
+}

@@ -27,7 +27,7 @@ func exportCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 {
+			if len(args) == 0 || args[0] == "-" {
 				return c.ExportHAR(cmd.Context(), std.Out, client.RequestFilter{}, reveal)
 			}
 			file := &lateFile{path: args[0]}
@@ -84,20 +84,24 @@ func importCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 		Example: "  adit requests import traffic.har",
 		Args:    command.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := os.Open(args[0])
-			if err != nil {
-				return fmt.Errorf("read the archive: %w", err)
+			in, named := std.In, "the standard input"
+			if args[0] != "-" {
+				file, err := os.Open(args[0])
+				if err != nil {
+					return fmt.Errorf("read the archive: %w", err)
+				}
+				defer file.Close()
+				in, named = file, args[0]
 			}
-			defer file.Close()
-			archive, err := io.ReadAll(io.LimitReader(file, maxArchive+1))
+			archive, err := io.ReadAll(io.LimitReader(in, maxArchive+1))
 			if err != nil {
 				return fmt.Errorf("read the archive: %w", err)
 			}
 			if len(archive) > maxArchive {
-				return fmt.Errorf("%s is over 1 MiB; take some of its entries out", args[0])
+				return fmt.Errorf("%s is over 1 MiB; take some of its entries out", named)
 			}
 			if !json.Valid(archive) {
-				return fmt.Errorf("%s is not an HTTP Archive: it is no JSON", args[0])
+				return fmt.Errorf("%s is not an HTTP Archive: it is no JSON", named)
 			}
 			c, err := find.Client(cmd.Context())
 			if err != nil {

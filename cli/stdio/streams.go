@@ -15,6 +15,7 @@ import (
 
 	"adit/cli/table"
 	"adit/cli/terminal"
+	"adit/internal/textfile"
 )
 
 // Streams are a command's. Make them with New.
@@ -141,5 +142,9 @@ func (s *Streams) Secret(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read a secret: %w", err)
 	}
-	return strings.TrimSpace(string(data)), nil
+	text, err := textfile.Of(data)
+	if err != nil {
+		return "", fmt.Errorf("read the secret in %s: %w", file, err)
+	}
+	return strings.TrimSpace(text), nil
 }

@@ -5,6 +5,7 @@ package visit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -97,15 +98,20 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 		return daemon.WithoutToken(ctx, c, err)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	// An interruption is no end: the service would take what it has for the whole.
+	defer context.AfterFunc(ctx, func() { _ = conn.Reset() })()
 	go func() { // nothing ends a read of standard input: it is left to the program's end
 		_, _ = io.Copy(conn, std.In)
 		_ = conn.CloseWrite()
 	}()
-	if _, err := io.Copy(std.Out, conn); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
+	n, err := io.Copy(std.Out, conn)
+	if err == nil || ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	if read := new(net.OpError); n == 0 && errors.As(err, &read) && read.Op == "read" {
+		return fmt.Errorf("%s broke the connection before it said anything; ask whose it is whether its local service runs", tunnel)
+	}
+	return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 }
 
 // many leads whoever connects to listen to the tunnel, until ctx ends.
@@ -181,7 +187,7 @@ func visitFor(ctx context.Context, w *way, tunnel string, local *net.TCPConn) er
 	abort := sync.OnceFunc(func() {
 		_ = local.SetLinger(0) // it is cut, not ended
 		local.Close()
-		conn.Close()
+		_ = conn.Reset()
 	})
 	defer context.AfterFunc(ctx, abort)()
 	var inward sync.WaitGroup

@@ -198,7 +198,7 @@ var walls = []struct {
 	{"cli/terminal", []string{}},
 	{"cli/browser", []string{}},
 	{"cli/table", []string{"internal", "cli/terminal"}},
-	{"cli/stdio", []string{"cli/table", "cli/terminal"}},
+	{"cli/stdio", []string{"internal/textfile", "cli/table", "cli/terminal"}},
 	{"cli/command", []string{"internal", "cli/stdio", "cli/terminal"}},
 	{"cli/man", []string{"cli/command"}},
 	{"cli/daemon", []string{"internal", "localapi/client", "service"}},

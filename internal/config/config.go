@@ -14,7 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"adit/internal/tomltext"
+	"adit/internal/textfile"
 )
 
 // Name is the file's name in the configuration folder.
@@ -164,7 +164,7 @@ func unreadable(err error) error {
 
 // Parse reads text as the file at path.
 func Parse(path string, text []byte) (*File, error) {
-	plain, err := tomltext.Of(text)
+	plain, err := textfile.Of(text)
 	if err != nil {
 		return nil, &Error{Path: path, Message: err.Error()}
 	}

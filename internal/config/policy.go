@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"adit/internal/textfile"
 )
 
 // Keys of a policy that adit.toml may say in another way than the relay does.
@@ -80,11 +82,15 @@ func ReadSecret(path string) (string, error) {
 		return "", fmt.Errorf("cannot be read: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	if err != nil {
 		return "", fmt.Errorf("cannot be read: %w", err)
 	}
-	secret := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	text, err := textfile.Of(data)
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %w", err)
+	}
+	secret := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	if secret == "" || len(secret) > maxSecret || strings.ContainsAny(secret, "\r\n") {
 		return "", fmt.Errorf("%s must hold one password and nothing else", path)
 	}

@@ -20,7 +20,7 @@ func policyOf(t *testing.T, text string) Tunnel {
 
 func TestPolicyIsWhatTheRelayReads(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("open sesame\r\n"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte("\ufeffopen sesame\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{

@@ -90,6 +90,14 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
+// SetLinger is of who has taken the connection over, and may have to cut it.
+func (c *conn) SetLinger(sec int) error {
+	if tcp, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		return tcp.SetLinger(sec)
+	}
+	return nil
+}
+
 // refusal returns what is to be sent in place of net/http's own refusal, which
 // comes in one Write.
 func refusal(plain []byte, header http.Header) ([]byte, bool) {

@@ -1,21 +1,11 @@
-// Package tomltext reads what a person saved as TOML with whatever editor there
-// was, and knows the slips that a parser does not name: in the text and in keys.
+// Package tomltext knows the slips in a TOML file that a parser does not name: in the
+// text and in keys.
 package tomltext
 
 import (
-	"bytes"
-	"errors"
 	"strings"
 	"unicode"
 )
-
-// Of is the text of a file.
-func Of(data []byte) (string, error) {
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return "", errors.New("it is in UTF-16: save it as UTF-8")
-	}
-	return strings.TrimPrefix(string(data), "\ufeff"), nil // what editors of Windows begin a file with
-}
 
 // Slip says what was slipped into the line of that number (the first is 1), or
 // else what the parser says of it.

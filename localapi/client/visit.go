@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 )
@@ -13,10 +14,32 @@ import (
 const upgradeVisit = "adit-visit"
 
 // VisitConn is a connection to a private tunnel of another client. CloseWrite ends its
-// sending direction alone: what the tunnel's service still has to say can be read.
+// sending direction alone: what the tunnel's service still has to say can be read. Where
+// the service breaks the connection, or it is lost on the way, reading ends in an error
+// other than io.EOF.
 type VisitConn interface {
 	io.ReadWriteCloser
 	CloseWrite() error
+	// Reset breaks the connection: the service does not take what it has for the whole.
+	Reset() error
+}
+
+// visitConn is a VisitConn by HTTP.
+type visitConn struct {
+	halfCloser
+	cut interface{ SetLinger(sec int) error } // what carries it; nil if it can only be closed
+}
+
+type halfCloser interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
+func (c visitConn) Reset() error {
+	if c.cut != nil {
+		_ = c.cut.SetLinger(0) // one that has gone is broken already
+	}
+	return c.Close()
 }
 
 // Visits returns the visits that adit.toml declares, by address.
@@ -48,16 +71,21 @@ func (c *Client) Visit(ctx context.Context, tunnel string) (VisitConn, error) {
 		return nil, err
 	}
 	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgradeVisit}}
+	var by visitConn
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		by.cut, _ = got.Conn.(interface{ SetLinger(sec int) error })
+	}})
 	resp, err := c.send(ctx, http.MethodPost, path, nil, header)
 	if err != nil {
 		return nil, err
 	}
-	conn, ok := resp.Body.(VisitConn)
+	var ok bool
+	by.halfCloser, ok = resp.Body.(halfCloser)
 	if resp.StatusCode != http.StatusSwitchingProtocols || !ok {
 		resp.Body.Close()
 		return nil, errors.New("the daemon's answer to a visit is no connection")
 	}
-	return conn, nil
+	return by, nil
 }
 
 func visitPath(tunnel string) (string, error) {

@@ -43,6 +43,32 @@ func TestAVisitIsAConnectionWithTwoEnds(t *testing.T) {
 	}
 }
 
+// TestAVisitCanBeBroken: the service must not take what it has for the whole.
+func TestAVisitCanBeBroken(t *testing.T) {
+	ended := make(chan error, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: adit-visit\r\n\r\n")
+		_, err = io.ReadAll(buf)
+		ended <- err
+	}))
+	defer server.Close()
+	conn, err := New(server.URL).Visit(testContext(t), "nas/ssh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(conn, "a part")
+	_ = conn.Reset()
+	if err := <-ended; err == nil {
+		t.Error("the service reads an orderly end, want an error")
+	}
+}
+
 func TestVisitsThatAreRefusedAreTyped(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -178,6 +178,22 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 		}
 	})
 	refused("nas/ssh", refusal.CodeRelayUnreachable, "")
+	r.visited(func(w http.ResponseWriter, q *http.Request) { // of a tunnel whose service is down
+		if q.Method == http.MethodGet {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		conn.(interface{ Reset() }).Reset()
+		conn.Close()
+	})
+	var no *refusal.Error
+	if err := a.Visit(t.Context(), "nas/ssh", take); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "whether its local service runs") {
+		t.Errorf("visit of one whose service is down: %v", err)
+	}
 	if _, err := a.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/definition"
@@ -108,6 +110,12 @@ func (a *Agent) dialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 		return nil, err
 	}
 	stream, err := l.Control.Visit(ctx, client, name)
+	if errors.Is(err, link.ErrReset) { // and its reset has overtaken the relay's answer
+		return nil, &refusal.Error{
+			Code:    refusal.CodeRelayRejected,
+			Message: fmt.Sprintf("%s/%s broke the connection before it said anything; ask whose it is whether its local service runs", client, name),
+		}
+	}
 	if err != nil {
 		return nil, control.Refusal(err, "")
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/wire"
 )
 
@@ -140,5 +142,32 @@ func TestLargeUploadLearnsWhyItIsRefused(t *testing.T) {
 				t.Errorf("got status %d, %v, %.300s; want %d", resp.StatusCode, err, body, status)
 			}
 		})
+	}
+}
+
+// TestRefusedUploadEndsAtOnce has visitors send no more of a body once its answer has
+// begun, and wait for the end of that, as Go's client does by HTTP/2.
+func TestRefusedUploadEndsAtOnce(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("full", wire.Claim{Type: wire.TypeHTTPS, Domain: "full"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"))
+	for version, sends := range s.secureVisitors(t, s.testRelay) {
+		if version == "HTTP/1.1" {
+			continue // there the connection ends with the answer
+		}
+		more, end := io.Pipe()
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://full.relay.test/", io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), more))
+		r.ContentLength = 2 << 20
+		resp, err := sends.Do(r)
+		if err != nil {
+			t.Fatalf("%s: %v", version, err)
+		}
+		begun := time.Now()
+		body, err := io.ReadAll(resp.Body)
+		took := time.Since(begun)
+		end.Close() // which closing the answer waits for
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge || string(body) != "no" || took > visitor.LingerTime/2 {
+			t.Errorf("%s: got status %d, %q, %v, ended after %v", version, resp.StatusCode, body, err, took)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"adit/internal/textfile"
 	"adit/internal/tomltext"
 	"adit/tunnel/relay/sentence"
 )
@@ -27,7 +28,7 @@ func Load(path string) (Config, error) {
 	if len(data) > maxConfigFile {
 		return cfg, fmt.Errorf("the configuration %s is larger than 1 MiB; is it another file?", path)
 	}
-	text, err := tomltext.Of(data)
+	text, err := textfile.Of(data)
 	if err != nil {
 		return cfg, fmt.Errorf("the configuration %s: %w", path, err)
 	}

@@ -211,7 +211,7 @@ func (e *Edge) explain(w *exchange.Writer, r *http.Request, err error) {
 	var down *wire.OriginError
 	var tooLarge *http.MaxBytesError
 	var timeout net.Error
-	p := pages.Page{Status: http.StatusBadGateway, Title: "The site did not answer", Text: "The connection to the computer that serves it broke."}
+	p := pages.Page{Status: http.StatusBadGateway, Title: "The site did not answer", Text: "The computer that serves it is connected, but its local service broke the connection, or sent something that is no answer by HTTP."}
 	switch {
 	case errors.As(err, &down):
 		// The reason names addresses of the network behind the agent: it is for

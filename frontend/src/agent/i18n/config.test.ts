@@ -4,6 +4,7 @@ import mistakes from '../../../../internal/config/mistake.go?raw';
 import validation from '../../../../internal/config/validate.go?raw';
 import policy from '../../../../internal/config/policy.go?raw';
 import loopback from '../../../../internal/loopback/loopback.go?raw';
+import saved from '../../../../internal/textfile/textfile.go?raw';
 import text from '../../../../internal/tomltext/tomltext.go?raw';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { mistakeIn } from './daemon';
@@ -17,7 +18,7 @@ const said = [
     { begins: 'key, message := ', part: 1 },
     { begins: 'nil, fmt.Errorf(', part: 0 },
   ]),
-  ...sentencesOf(text, [{ begins: 'errors.New(', part: 0 }]),
+  ...sentencesOf(saved, [{ begins: 'errors.New(', part: 0 }]),
   // A slip is told by a string of its own.
   ...[...text.matchAll(/^\t\treturn [`"](.*)[`"]$/gm)].map(([, slip]) => slip ?? ''),
 ];

@@ -303,6 +303,10 @@ const chinese: readonly Sentence[] = [
     'the relay is of a version that knows no private tunnels; ask its operator to update it',
     '中继的版本不支持私有隧道，请联系其运营者更新中继',
   ],
+  [
+    '{0} broke the connection before it said anything; ask whose it is whether its local service runs',
+    '{0} 尚未发送任何内容就断开了连接；请向其所有者确认本地服务是否在运行',
+  ],
   ['adit is paused; resume it first', 'adit 已暂停，请先恢复'],
   ['tunnel: {0*}', '{0*}'],
   [

@@ -87,6 +87,9 @@ func (x *exchange) copyBody(answer *http.Response) error {
 			return nil
 		}
 		if err != nil {
+			if x.ctx.Err() == nil {
+				_ = control.Flush() // the visitor has what came before it broke
+			}
 			return err
 		}
 		mem.Done(n)

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 
@@ -114,6 +115,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err := b.Origin().RoundTrip(out)
 		if err == nil {
 			resp.Body = f.cfg.Backlog.Answer(resp.Body, b.Agent, to.giveUp)
+			if resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified {
+				resp.Body = noContent{resp.Body}
+			}
 		}
 		hints.end()
 		if err == nil && resp.StatusCode < 100 {
@@ -133,6 +137,12 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return nil, origin.ErrNoAgent
 }
+
+// noContent is the body of an answer that has none. Where its head tells a length
+// nevertheless (RFC 9110, section 8.6), net/http takes the answer for broken.
+type noContent struct{ io.Closer }
+
+func (noContent) Read([]byte) (int, error) { return 0, io.EOF }
 
 // mayRepeat reports whether a request may be sent to another backend: what has
 // perhaps reached an origin may only if it says that twice is as good as once

@@ -79,8 +79,8 @@ func (w *Writer) WriteHeader(status int) {
 	if !final && w.http10 {
 		return
 	}
-	if status < 200 || status == http.StatusNoContent {
-		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6
+	if status < 200 || status == http.StatusNoContent || status == http.StatusNotModified {
+		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6; of a 304 that of another answer
 	}
 	if asked := w.body != nil && w.body.asked; !final && (asked || status == http.StatusContinue) {
 		if asked {
@@ -195,7 +195,9 @@ func (w *Writer) settle() {
 			u.release()
 		}
 		if !u.soon() {
-			if w.complete() && control.Flush() == nil {
+			// By HTTP/2 and HTTP/3 the end of the answer comes behind this, and whoever has
+			// stopped sending because of the answer waits for it.
+			if c.http1 && w.complete() && control.Flush() == nil {
 				u.linger()
 			}
 			u.release()
