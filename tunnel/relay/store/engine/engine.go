@@ -146,17 +146,27 @@ func (e *Engine) embed() error {
 
 func (e *Engine) connect() error {
 	cfg := e.cfg
+	refused := false // since it was connected; handlers are called one at a time
 	opts := []nats.Option{
 		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
-		nats.ReconnectBufSize(-1), // a write that was told to have failed is not made minutes later
+		nats.ReconnectBufSize(-1),   // a write that was told to have failed is not made minutes later
+		nats.IgnoreAuthErrorAbort(), // credentials that are refused may be mended
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				e.log.Warn("store is away", "error", err)
 			}
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.log.Debug("store", "error", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if isAuthorization(err) && !refused {
+				refused = true
+				e.log.Warn("the store refuses this node; it tries again", "error", err)
+				return
+			}
+			e.log.Debug("store", "error", err)
+		}),
 		nats.ReconnectHandler(func(c *nats.Conn) {
+			refused = false
 			e.log.Info("store is back", "server", c.ConnectedUrlRedacted())
 			select {
 			case e.back <- struct{}{}:
@@ -183,6 +193,17 @@ func (e *Engine) connect() error {
 	}
 	e.conn = conn
 	return nil
+}
+
+// isAuthorization reports whether an error says that the cluster does not know who the
+// node is, or no more.
+func isAuthorization(err error) bool {
+	for _, is := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // redacted is a list of URLs without the passwords in them.
