@@ -38,3 +38,28 @@ func TestChangeWithoutAnAnswerIsAudited(t *testing.T) {
 		t.Errorf("the audit log has %q", got)
 	}
 }
+
+// TestRevocationWithoutAnAnswerIsNotSaidToBeMade has the store away while a client is
+// revoked.
+func TestRevocationWithoutAnAnswerIsNotSaidToBeMade(t *testing.T) {
+	server := natstest.Start(t)
+	cfg := testConfig(t.TempDir())
+	cfg.NATS.URLs = []string{server.URL()}
+	r := startRelay(t, cfg)
+	r.client(t, "shop")
+	server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := r.operator().DropClient(ctx, "shop"); err == nil {
+		t.Fatal("a store that is away has answered")
+	}
+	server.Start()
+	eventually(t, "the store is back", r.store.Connected)
+	if c, _ := r.store.Clients.Get("shop"); !c.Active() {
+		t.Fatal("the client is revoked")
+	}
+	awaitEmpty(t, r)
+	if got := audited(t, r); count(got, "client.revoke shop") != 0 {
+		t.Errorf("the audit log has %q", got)
+	}
+}

@@ -49,7 +49,10 @@ func (r Registry) Rotate(ctx context.Context, name string, overlap time.Duration
 func (r Registry) Revoke(ctx context.Context, name string) (store.Client, error) {
 	c, err := r.Store.Clients.Revoke(ctx, name)
 	if err != nil {
-		return c, err
+		if now, ok := r.Store.Clients.Get(name); ok && now.ID == c.ID && !now.Active() {
+			return now, err
+		}
+		return store.Client{}, err // as far as is known
 	}
 	return c, errors.Join(r.Store.Claims.ReleaseClient(ctx, c.ID), r.Store.Policies.DropClient(ctx, c.ID))
 }

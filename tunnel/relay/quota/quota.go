@@ -65,8 +65,10 @@ type Accounts struct {
 type account struct {
 	shape.Account
 
-	run     string     // tells what it counts from what others do
-	turn    sync.Mutex // one goroutine at a time counts or applies
+	run      string     // tells what it counts from what others do
+	counting sync.Mutex // one goroutine at a time stores bytes; it is taken before turn
+
+	turn    sync.Mutex // one goroutine at a time applies; never held while the store is asked
 	in, out int64      // bytes that are stored already
 	state   string
 }
@@ -121,18 +123,22 @@ func (a *Accounts) count(ctx context.Context, id string) error {
 	if v == nil {
 		return nil
 	}
+	v.counting.Lock()
+	defer v.counting.Unlock()
 	v.turn.Lock()
-	defer v.turn.Unlock()
 	v.hear(a.cfg.Usages, id)
+	before := store.Counted{In: v.in, Out: v.out}
+	v.turn.Unlock()
 	in, out := v.Bytes()
-	if in == v.in && out == v.out {
+	if in == before.In && out == before.Out {
 		return nil
 	}
-	tally := store.Tally{Run: v.run, In: in, Out: out, Before: store.Counted{In: v.in, Out: v.out}}
-	if _, err := a.cfg.Usages.Add(ctx, id, store.MonthOf(time.Now()), tally); err != nil {
+	if _, err := a.cfg.Usages.Add(ctx, id, store.MonthOf(time.Now()), store.Tally{Run: v.run, In: in, Out: out, Before: before}); err != nil {
 		return err
 	}
-	v.in, v.out = in, out
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	v.in, v.out = max(v.in, in), max(v.out, out)
 	return nil
 }
 
@@ -141,6 +147,19 @@ func (a *Accounts) count(ctx context.Context, id string) error {
 func (v *account) hear(usages Usages, id string) {
 	if c, ok := usages.Counted(id, v.run); ok {
 		v.in, v.out = max(v.in, c.In), max(v.out, c.Out)
+	}
+}
+
+// stored is what the store has of a month, and v.in and v.out of the same moment: a
+// write may be made meanwhile. v.turn is held.
+func (v *account) stored(usages Usages, id, month string) store.Usage {
+	for {
+		v.hear(usages, id)
+		in, out := v.in, v.out
+		usage := usages.Get(id, month)
+		if v.hear(usages, id); in == v.in && out == v.out {
+			return usage
+		}
 	}
 }
 
@@ -154,8 +173,7 @@ func (a *Accounts) Usage(id, month string) store.Usage {
 	}
 	v.turn.Lock() // what is being stored is counted once
 	defer v.turn.Unlock()
-	usage := a.cfg.Usages.Get(id, month)
-	v.hear(a.cfg.Usages, id)
+	usage := v.stored(a.cfg.Usages, id, month)
 	in, out := v.Bytes()
 	usage.In, usage.Out = usage.In+in-v.in, usage.Out+out-v.out
 	return usage
@@ -190,8 +208,7 @@ func (a *Accounts) Apply(id string) {
 	}
 	v.turn.Lock()
 	defer v.turn.Unlock()
-	usage := a.cfg.Usages.Get(id, store.MonthOf(time.Now()))
-	v.hear(a.cfg.Usages, id)
+	usage := v.stored(a.cfg.Usages, id, store.MonthOf(time.Now()))
 	in, out := v.Bytes()
 	state := State(client.Scope, usage.In+usage.Out+in-v.in+out-v.out)
 	rate := client.Scope.Bandwidth

@@ -3,7 +3,9 @@ package quota
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
+	"time"
 
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/relay/store"
@@ -98,4 +100,43 @@ func TestClientsAreHeldToWhatTheyMayMove(t *testing.T) {
 	if a.Has("slows") || a.Of("slows") == slows {
 		t.Error("the account of a client that is no longer stays")
 	}
+}
+
+// waiting is a month of which a write waits until it is let go.
+type waiting struct {
+	*month
+	began, goOn chan struct{}
+}
+
+func (w waiting) Add(context.Context, string, string, store.Tally) (store.Usage, error) {
+	close(w.began)
+	<-w.goOn
+	return store.Usage{}, context.DeadlineExceeded
+}
+
+// TestNobodyWaitsForWhatIsStored asks what a client has moved, and holds it to what it
+// may, while a store that is away is asked to keep it.
+func TestNobodyWaitsForWhatIsStored(t *testing.T) {
+	w := waiting{newMonth(), make(chan struct{}), make(chan struct{})}
+	w.scopes["shop"] = scope.Scope{Monthly: 100, OverQuota: scope.OverStop}
+	a := New(Config{Clients: w, Usages: w, Edge: w, Log: slog.New(slog.DiscardHandler)})
+	a.Of("shop").Count(40, 0)
+	var settling sync.WaitGroup
+	settling.Go(func() { a.Settle(t.Context()) })
+	<-w.began
+	told := make(chan store.Usage, 1)
+	go func() {
+		a.Apply("shop")
+		told <- a.Usage("shop", store.MonthOf(time.Now()))
+	}()
+	select {
+	case u := <-told:
+		if u.In != 40 {
+			t.Errorf("it has moved %d bytes", u.In)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is not told while the store is asked")
+	}
+	close(w.goOn)
+	settling.Wait()
 }

@@ -115,11 +115,13 @@ func (s *Settings) refuseParted(ctx context.Context) error {
 // refuseEmptied returns an error if the relay is not there any more. Other nodes, which
 // have it in memory still, would forget clients and policies if a new one was begun.
 func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Config) error {
+	if _, err := s.Get(ctx, SettingAuthority); !errors.Is(err, bucket.ErrNotFound) {
+		return err
+	}
 	var there bool
-	_, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
-		_, ok, err := l.Get(ctx, SettingAuthority)
-		there = ok
-		return 0, err
+	err := bucket.Patiently(ctx, func(ctx context.Context) (err error) { // the server that was asked may lag
+		_, there, err = l.Get(ctx, SettingAuthority)
+		return err
 	})
 	switch {
 	case err != nil:

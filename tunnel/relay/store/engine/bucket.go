@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,27 +15,46 @@ const maxValue = 256 << 10
 
 // Bucket makes the bucket of a name, or finds it.
 func (e *Engine) Bucket(ctx context.Context, name string) (kv jetstream.KeyValue, err error) {
-	err = bucket.Patiently(ctx, func(ctx context.Context) error {
-		replicas, err := e.copies(ctx, "KV_adit_"+name)
-		if err != nil {
+	var lacks error // what the cluster was found to lack, which a try that ctx ends does not say
+	err = bucket.Patiently(ctx, func(ctx context.Context) (err error) {
+		if kv, err = e.bucket(ctx, name); err == nil {
+			return nil
+		}
+		lacking := e.lacking(err)
+		switch {
+		case lacking == nil && errors.Is(err, context.DeadlineExceeded):
 			return err
+		case lacking == nil:
+			lacks = nil
+			return err
+		case lacks == nil && !bucket.IsRefusal(lacking):
+			e.log.Warn("the store cannot be opened yet; it is tried again", "error", lacking)
 		}
-		kv, err = e.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
-			Replicas: replicas, LimitMarkerTTL: bucket.MarkerTTL,
-		})
-		var failed *jetstream.APIError
-		if e.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
-			if full := checkRoom(e.cfg.Dir); full != nil {
-				return full
-			}
-		}
-		return err
+		lacks = lacking
+		return lacking
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open store of %s: %w", name, err)
+		return nil, fmt.Errorf("open store of %s: %w", name, cmp.Or(lacks, err))
 	}
 	return kv, nil
+}
+
+func (e *Engine) bucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
+	replicas, err := e.copies(ctx, "KV_adit_"+name)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := e.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
+		Replicas: replicas, LimitMarkerTTL: bucket.MarkerTTL,
+	})
+	var failed *jetstream.APIError
+	if e.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
+		if full := checkRoom(e.cfg.Dir); full != nil {
+			return nil, full
+		}
+	}
+	return kv, err
 }
 
 // copies is how many servers shall keep a stream. If the cluster does not say

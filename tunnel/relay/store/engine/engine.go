@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -58,8 +60,9 @@ type Engine struct {
 	lock   *lockfile.Lock
 	server *server.Server // nil with an external cluster
 	files  server.JetStreamConfig
-	broken chan struct{} // a write of server's has failed; room for one
-	back   chan struct{} // the cluster can be reached again; room for one
+	broken chan struct{}         // a write of server's has failed; room for one
+	back   chan struct{}         // the cluster can be reached again; room for one
+	denied atomic.Pointer[error] // the last that the cluster let this user not do
 	conn   *nats.Conn
 	js     jetstream.JetStream
 }
@@ -94,6 +97,8 @@ func (e *Engine) open() (err error) {
 			return fmt.Errorf("open data folder %s: %w; end that one, or set another data_dir", cfg.Dir, ErrLocked)
 		case errors.Is(err, fs.ErrPermission):
 			return &folderError{cfg.Dir, "may not be written by the user that the relay runs as", "give it the right to, or set another data_dir", err}
+		case errors.Is(err, syscall.EROFS):
+			return &folderError{cfg.Dir, "may not be written by anybody", "mount it so that it may, or set another data_dir", err}
 		}
 		return fmt.Errorf("open data folder %s: %w", cfg.Dir, err)
 	}
@@ -146,17 +151,30 @@ func (e *Engine) embed() error {
 
 func (e *Engine) connect() error {
 	cfg := e.cfg
+	refused := false // since it was connected; handlers are called one at a time
 	opts := []nats.Option{
 		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
-		nats.ReconnectBufSize(-1), // a write that was told to have failed is not made minutes later
+		nats.ReconnectBufSize(-1),   // a write that was told to have failed is not made minutes later
+		nats.IgnoreAuthErrorAbort(), // credentials that are refused may be mended
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				e.log.Warn("store is away", "error", err)
 			}
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.log.Debug("store", "error", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if isAuthorization(err) && !refused {
+				refused = true
+				e.log.Warn("the store refuses this node; it tries again", "error", err)
+				return
+			}
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				e.denied.Store(&err)
+			}
+			e.log.Debug("store", "error", err)
+		}),
 		nats.ReconnectHandler(func(c *nats.Conn) {
+			refused = false
 			e.log.Info("store is back", "server", c.ConnectedUrlRedacted())
 			select {
 			case e.back <- struct{}{}:
@@ -176,13 +194,27 @@ func (e *Engine) connect() error {
 	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), opts...)
 	if err != nil {
 		hint := ""
-		if errors.Is(err, nats.ErrNoServers) {
+		switch {
+		case errors.Is(err, nats.ErrNoServers):
 			hint = "; see that one of them runs, and can be reached from here"
+		case isAuthorization(err):
+			hint = "; see that nats.credentials, nats.cert, or the user and password in nats.urls are what it knows this relay by"
 		}
 		return fmt.Errorf("connect to NATS at %s: %w%s", redacted(cfg.URLs), err, hint)
 	}
 	e.conn = conn
 	return nil
+}
+
+// isAuthorization reports whether an error says that the cluster does not know who the
+// node is, or no more.
+func isAuthorization(err error) bool {
+	for _, is := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // redacted is a list of URLs without the passwords in them.
