@@ -25,7 +25,7 @@ func awaitGuarded(t *testing.T, when string, visitor *http.Client, url, user, pa
 				t.Fatalf("%s: a visitor without the password was let in", when)
 			}
 			if err == nil && status != want {
-				err = badStatus(status)
+				err = fmt.Errorf("status %d", status)
 			}
 			return err
 		})
