@@ -72,6 +72,9 @@ func wantDeclared(t *testing.T, text, mistake string) definition.Tunnel {
 		t.Fatal(err)
 	}
 	specs, tables, err := declaredSpecs(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := declareMistake(file, tables, checkSpecs(specs))
 	if (got == nil) != (mistake == "") || got != nil && got.Error() != mistake {
 		t.Errorf("%q: got %v, want %s", text, got, mistake)
@@ -160,6 +163,9 @@ ports = 1
 		t.Fatal(err)
 	}
 	specs, tables, err := declaredSpecs(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := checkSpecs(specs); err != nil {
 		t.Error(err)
 	}

@@ -42,7 +42,7 @@ shell's history.`,
 			token := client.AuthConfigure{AuthToken: strings.TrimSpace(args[0])}
 			if args[0] == "-" {
 				line, err := bufio.NewReader(io.LimitReader(std.In, maxToken)).ReadString('\n')
-				if err != nil && err != io.EOF {
+				if err != nil && !errors.Is(err, io.EOF) {
 					return fmt.Errorf("read the token from the standard input: %w", err)
 				}
 				text, err := textfile.Of([]byte(line))
