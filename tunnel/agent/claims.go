@@ -116,6 +116,10 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	switch {
 	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
+	case l.leftLocked() && c.err != nil && !control.Answered(c.err):
+		// The relay may have it all the same, and would send visitors where nobody is
+		// for them: under a steady load the session would never be without streams.
+		l.oweLocked(t, c.err)
 	case a.second == l && c.err == nil:
 		t.holdLocked(&t.other, held{live: l, rev: c.rev, number: c.got.Number})
 	case a.second == l:
@@ -289,6 +293,9 @@ func (l *live) releaseAll(ctx context.Context) int {
 	return len(keys) - done
 }
 
+// leftLocked reports whether other sessions are in use in place of l.
+func (l *live) leftLocked() bool { return l.agent.cur != l && l.agent.second != l }
+
 // owe notes that the relay could not be told to take t's endpoint down.
 func (l *live) owe(t *tunnel, err error) {
 	l.agent.mu.Lock()
@@ -330,7 +337,7 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
 	a.mu.Lock()
-	runs := !t.stopped && !t.deleted // again: its claim is what the relay has of it
+	runs := !t.stopped && !t.deleted && !l.leftLocked() // again: its claim is what the relay has of it
 	t.asking = l
 	a.mu.Unlock()
 	defer func() {

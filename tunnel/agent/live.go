@@ -15,8 +15,8 @@ type live struct {
 	again    chan struct{} // tells claimAll to look for tunnels; room for one
 	// epoch is that of the token it is in use under. The agent's mutex guards it.
 	epoch int
-	// owed are stopped tunnels whose endpoints the relay could not be told to
-	// take down. The agent's mutex guards it.
+	// owed are tunnels whose endpoints the relay could not be told to take down: they
+	// are stopped, or another session has them. The agent's mutex guards it.
 	owed map[*tunnel]struct{}
 }
 

@@ -45,6 +45,7 @@ type fakeRelay struct {
 	onClaim   func(key string, c wire.Claim) *wire.Problem
 	onGrant   func(*wire.Grant)
 	hold      chan struct{} // claims wait for its end, if set
+	inTurn    bool          // claims and releases of a session are made one after another
 	held      int           // how many claims have come to wait for it
 	unable    int           // how many releases it cannot do
 	reports   []wire.AgentError
@@ -61,7 +62,20 @@ type fakeRelay struct {
 
 type fakeSession struct {
 	link.Session
-	events chan wire.Event
+	events   chan wire.Event
+	claiming sync.Mutex // of a relay that does one after another
+}
+
+// turn waits until no other claim or release is made, if the relay makes one after another.
+func (s *fakeSession) turn(r *fakeRelay) (over func()) {
+	r.mu.Lock()
+	inTurn := r.inTurn
+	r.mu.Unlock()
+	if !inTurn {
+		return func() {}
+	}
+	s.claiming.Lock()
+	return s.claiming.Unlock
 }
 
 // does has the relay say what it does from now on.
@@ -214,6 +228,7 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 				return
 			}
 		}
+		defer s.turn(r)()
 		if check != nil {
 			if p := check(key, c); p != nil {
 				answer(w, http.StatusConflict, p)
@@ -257,6 +272,7 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 	})
 	mux.HandleFunc("DELETE "+wire.PathClaims+"{key}", func(w http.ResponseWriter, q *http.Request) {
 		key := path.Base(q.URL.Path)
+		defer s.turn(r)()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.unable > 0 {
