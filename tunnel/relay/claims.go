@@ -83,6 +83,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 		r.mesh.TunnelUp(nodes.Tunnel{
 			Session: s.id, Key: key, Number: t.backend.Number, Claim: claim.ForNodes(c),
 			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
+			PolicyRevision: r.store.Policies.Revision(t.face.Target),
 		})
 	}
 	r.claimChanged(t.face.Target) // meanwhile, perhaps
@@ -236,6 +237,7 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 		giveBack()
 		return nil, err
 	}
+	r.store.Policies.Revision(face.Target) // a policy that came a moment ago is in force by now
 	backend := routing.NewBackend(&s.agent, p.key, c)
 	if p.before != nil && p.before.face == face {
 		backend.Number = p.before.backend.Number

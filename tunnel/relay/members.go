@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/far"
@@ -33,6 +34,7 @@ func (r *Relay) openNodes() error {
 	r.far = far.New(far.Config{
 		Edge: r.edge, Claims: r.store.Claims, Roster: &r.roster, Account: r.accounts.Of, Told: r.store.Told, Log: r.log,
 		Draining: func(node string) bool { return r.mesh.Peers()[node].Draining }, Changed: func() { r.members.Look() },
+		Policies: r.store.Policies, Learn: r.learnPolicy,
 	})
 	if r.store.Nodes == nil {
 		return nil
@@ -72,6 +74,23 @@ func (r *Relay) openNodes() error {
 		}
 	})
 	return nil
+}
+
+// learnTime is how long a policy may take to be read that another node knows.
+const learnTime = 5 * time.Second
+
+// learnPolicy reads what was written of policies up to a revision, and looks at the tunnels
+// of a target then, which other nodes serve under it.
+func (r *Relay) learnPolicy(target string, rev uint64) {
+	r.task(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), learnTime)
+		defer cancel()
+		if err := r.store.Policies.CatchUp(ctx, rev); err != nil {
+			r.log.Debug("a policy that another node knows cannot be read yet", "target", target, "error", err)
+			return // far tries again
+		}
+		r.far.Review(target)
+	})
 }
 
 // thisNode is this node but for its figures, and for what only those of several have.

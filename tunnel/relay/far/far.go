@@ -34,6 +34,11 @@ type Claims interface {
 	Get(target string) (claims.Claim, bool)
 }
 
+// Policies is what the store has of policies.
+type Policies interface {
+	Knows(target string, rev uint64) bool
+}
+
 // Roster remembers since when agents are away: a *roster.Roster.
 type Roster interface {
 	Came(a roster.Agent)
@@ -42,8 +47,12 @@ type Roster interface {
 
 // Config is what Agents are made of; all of it is required.
 type Config struct {
-	Edge    Edge
-	Claims  Claims
+	Edge     Edge
+	Claims   Claims
+	Policies Policies
+	// Learn has a policy be read up to a revision, and the target reviewed then. It must
+	// not wait.
+	Learn   func(target string, rev uint64)
 	Roster  Roster
 	Account func(clientID string) *shape.Account
 	// Draining reports whether a node ends.
@@ -64,7 +73,7 @@ type Agents struct {
 	byTarget map[string][]*tunnel
 	byAgent  map[roster.Agent][]*agent
 	byClient map[string]int       // how many sessions
-	refused  map[*tunnel]struct{} // whose port could not be opened here
+	refused  map[*tunnel]struct{} // whose port could not be opened here, or whose policy is not known yet
 }
 
 // agent is an agent's session on another node.
@@ -208,6 +217,13 @@ func (f *Agents) settle(t *tunnel) {
 	if t.backend != nil {
 		return
 	}
+	// Of a policy that a third node has set this node may hear later than of the tunnel:
+	// until then it would let everybody in.
+	if rev := t.tunnel.PolicyRevision; rev > 0 && !f.cfg.Policies.Knows(t.face.Target, rev) {
+		f.refused[t] = struct{}{}
+		f.cfg.Learn(t.face.Target, rev)
+		return
+	}
 	backend := routing.NewBackend(&t.of.agent, t.tunnel.Key, t.claim)
 	backend.Number = t.tunnel.Number
 	if _, err := f.cfg.Edge.Attach(t.face, backend); err != nil {
@@ -221,10 +237,11 @@ func (f *Agents) settle(t *tunnel) {
 	t.backend = backend
 }
 
-// retryEvery is how often ports that could not be opened are looked at again.
+// retryEvery is how often what could not be served is looked at again.
 const retryEvery = 3 * time.Second
 
-// Run looks whether the ports that could not be opened are free now, until ctx ends.
+// Run looks whether the ports that could not be opened are free now, and policies known,
+// until ctx ends.
 func (f *Agents) Run(ctx context.Context) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()

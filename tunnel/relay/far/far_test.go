@@ -27,7 +27,8 @@ type place struct {
 	*Agents
 	mu       sync.Mutex
 	claims   map[string]claims.Claim
-	busy     bool // ports are
+	busy     bool   // ports are
+	policies uint64 // revision up to which they are known
 	draining map[string]bool
 	happened []string
 }
@@ -37,9 +38,16 @@ func newPlace() *place {
 	p.Agents = New(Config{
 		Edge: p, Claims: p, Roster: p, Account: func(string) *shape.Account { return nil },
 		Draining: func(node string) bool { return p.draining[node] }, Changed: func() { p.note("changed") },
+		Policies: p, Learn: func(target string, rev uint64) { p.note("learn %s %d", target, rev) },
 		Told: func(table.Change) { p.note("told") }, Log: slog.New(slog.DiscardHandler),
 	})
 	return p
+}
+
+func (p *place) Knows(_ string, rev uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.policies >= rev
 }
 
 func (p *place) note(format string, args ...any) {
@@ -128,6 +136,43 @@ func TestTunnelsAreServedAsClaimsSay(t *testing.T) {
 	step("and comes anew", "attach shop #3", func() { p.TunnelUp(s, shop(3)) })
 	step("the agent goes", "detach shop #3, left i1", func() { p.SessionDown(s) })
 	step("what a session that is gone tells", "", func() { p.TunnelUp(s, shop(4)); p.TunnelDown(s, "k"); p.SessionDown(s) })
+}
+
+// TestTunnelsWaitForTheirPolicies: a policy that a third node has set may be known here
+// later than the tunnel.
+func TestTunnelsWaitForTheirPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := newPlace(), session("b", "i1")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		p.claim("c", "i1")
+		p.SessionUp(s)
+		p.since()
+		guarded := shop(1)
+		guarded.PolicyRevision = 7
+		if p.TunnelUp(s, guarded); p.since() != "learn t 7" {
+			t.Error("a tunnel is served whose policy is not known yet, or nobody learns of that")
+		}
+		p.policies = 6
+		if p.Review("t"); p.since() != "learn t 7" {
+			t.Error("a tunnel is served whose policy is not known yet")
+		}
+		go p.Run(ctx)
+		time.Sleep(retryEvery + time.Millisecond)
+		if got := p.since(); got != "learn t 7" {
+			t.Errorf("it is not tried again: %q", got)
+		}
+		p.mu.Lock()
+		p.policies = 7
+		p.mu.Unlock()
+		if p.Review("t"); p.since() != "attach shop #1" {
+			t.Error("a tunnel is not served whose policy is known")
+		}
+		time.Sleep(2 * retryEvery)
+		if got := p.since(); got != "" {
+			t.Errorf("after that: %s", got)
+		}
+	})
 }
 
 func TestClaimsThatThisNodeCouldNotServeAreLeft(t *testing.T) {

@@ -56,6 +56,9 @@ type Tunnel struct {
 	Slot    string     `json:"slot"`
 	Domain  string     `json:"domain,omitempty"`
 	Port    int        `json:"port,omitempty"`
+	// PolicyRevision is that of the target's policy that the node knew when it put the
+	// tunnel up; 0: none. Who knows less of policies has to learn of it first.
+	PolicyRevision uint64 `json:"policy_revision,omitempty"`
 }
 
 // Equal reports whether two are the same in all.

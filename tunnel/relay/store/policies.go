@@ -92,6 +92,17 @@ func (p *Policies) Get(target string) (StoredPolicy, bool) {
 	return p.open(v), ok
 }
 
+// Revision is the newest of a target's policy, or of its removal, that is in force; 0:
+// nothing is known of one.
+func (p *Policies) Revision(target string) uint64 { return p.table.Revision(target) }
+
+// Knows reports whether what was written of a target's policy up to a revision is in force.
+func (p *Policies) Knows(target string, rev uint64) bool { return p.table.Knows(target, rev) }
+
+// CatchUp returns when what was written up to a revision is in force, or cannot be had
+// within ctx.
+func (p *Policies) CatchUp(ctx context.Context, rev uint64) error { return p.table.CatchUp(ctx, rev) }
+
 // List returns all policies by target.
 func (p *Policies) List() []StoredPolicy {
 	list := []StoredPolicy{}

@@ -96,6 +96,16 @@ func (r *Replica[T]) Get(key string) (T, uint64, bool) {
 	return e.value, e.rev, ok && !e.removed
 }
 
+// Told is the newest revision of a key, of a value or its removal, that all listeners
+// have been told of; 0: nothing is known of it.
+func (r *Replica[T]) Told(key string) (rev uint64) {
+	r.order.Lock()
+	defer r.order.Unlock()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.entries[key].rev
+}
+
 // Newest is the highest revision that is known of.
 func (r *Replica[T]) Newest() (rev uint64) {
 	r.mu.RLock()

@@ -45,6 +45,42 @@ func TestWhatIsNewerReplacesWhatIsOlder(t *testing.T) {
 }
 
 // TestForgottenIsWhatHasNotChangedSince has a value change while it is found to be gone.
+// TestToldIsWhatListenersHaveHeard: until then a value is in memory, and not in force.
+func TestToldIsWhatListenersHaveHeard(t *testing.T) {
+	r := New[string](time.Hour)
+	hearing, hears, order := make(chan struct{}), make(chan struct{}), make(chan string, 2)
+	r.OnChange(func(_, _ string, exists bool) {
+		if exists {
+			close(hears)
+			<-hearing
+			order <- "heard"
+		}
+	})
+	go r.Set("a", "first", 5)
+	<-hears
+	if _, rev, _ := r.Get("a"); rev != 5 {
+		t.Errorf("in memory is %d, want 5", rev)
+	}
+	asked, told := make(chan struct{}), make(chan uint64, 1)
+	go func() {
+		close(asked)
+		told <- r.Told("a")
+		order <- "told"
+	}()
+	<-asked
+	close(hearing)
+	if first, rev := <-order, <-told; first != "heard" || rev != 5 {
+		t.Errorf("%s first, and told of %d, want 5", first, rev)
+	}
+	r.Remove("a", 8)
+	if rev := r.Told("a"); rev != 8 {
+		t.Errorf("after its removal: told of %d, want 8", rev)
+	}
+	if rev := r.Told("b"); rev != 0 {
+		t.Errorf("of nothing: told of %d", rev)
+	}
+}
+
 func TestForgottenIsWhatHasNotChangedSince(t *testing.T) {
 	r := New[string](time.Hour)
 	r.Set("gone", "x", 1)
