@@ -57,7 +57,7 @@ func TestProgram(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(goTool, "test", "./tested")
 		cmd.Dir = module
-		cmd.Env = append(os.Environ(), "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS="+buildFlags())
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go test: %v\n%s", err, out)
@@ -90,6 +90,15 @@ func TestWatchLooksIntoTheModuleAlone(t *testing.T) {
 			t.Errorf("it looks into %s", f)
 		}
 	}
+}
+
+// buildFlags are those of GOFLAGS that say how to build, so that what is compiled already
+// is found; with some of go test, as -shuffle, no result is kept.
+func buildFlags() string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(os.Getenv("GOFLAGS")), func(flag string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		return !slices.Contains([]string{"trimpath", "buildvcs", "ldflags", "gcflags"}, name)
+	}), " ")
 }
 
 func mustWd(t *testing.T) string {
