@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"adit/tunnel/relay/store/claims"
@@ -106,10 +107,10 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 func TestADeclaredPolicyIsStoredWhenItChanges(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
-	record, stored := r.book.Record, 0
+	record, stored := r.book.Record, new(atomic.Int32)
 	r.book.Record = func(ctx context.Context, action, target string, detail any) {
 		record(ctx, action, target, detail)
-		stored++
+		stored.Add(1)
 	}
 	const hash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$S0VFUEtFRVBLRUVQS0VFUEtFRVBLRUVQS0VFUEtFRVA"
 	document := func(deny string) string {
@@ -127,11 +128,11 @@ func TestADeclaredPolicyIsStoredWhenItChanges(t *testing.T) {
 	}
 	for i, c := range []struct {
 		deny string
-		want int
+		want int32
 	}{{"192.0.2.1", 1}, {"192.0.2.1", 1}, {"192.0.2.2", 2}, {"192.0.2.2", 2}} {
 		declare("shop", "", document(c.deny))
-		if has("shop", c.deny); stored != c.want {
-			t.Errorf("claim %d: stored %d times, want %d", i, stored, c.want)
+		if has("shop", c.deny); stored.Load() != c.want {
+			t.Errorf("claim %d: stored %d times, want %d", i, stored.Load(), c.want)
 		}
 	}
 	if err := a.call(http.MethodPut, wire.PathPolicy+"k", json.RawMessage(`{"deny":["192.0.2.3"]}`), nil); err != nil {
