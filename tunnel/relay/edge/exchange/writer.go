@@ -100,6 +100,12 @@ func (w *Writer) WriteHeader(status int) {
 			header["Content-Type"] = nil // it is the origin's to say; no guess
 		}
 	}
+	if !final {
+		// By HTTP/2 net/http may still read the header when the visitor has just gone, and
+		// this returns: with this field it takes a copy, and leaves the field out.
+		w.Header()["Content-Length"] = nil
+		defer delete(w.Header(), "Content-Length")
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
