@@ -96,9 +96,9 @@ func (r *Replica[T]) Get(key string) (T, uint64, bool) {
 	return e.value, e.rev, ok && !e.removed
 }
 
-// Told is the newest revision of a key, of a value or its removal, that all listeners
+// Revision is the newest of a key, of a value or its removal, that all listeners
 // have been told of; 0: nothing is known of it.
-func (r *Replica[T]) Told(key string) (rev uint64) {
+func (r *Replica[T]) Revision(key string) (rev uint64) {
 	r.order.Lock()
 	defer r.order.Unlock()
 	r.mu.RLock()

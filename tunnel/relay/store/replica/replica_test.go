@@ -45,8 +45,8 @@ func TestWhatIsNewerReplacesWhatIsOlder(t *testing.T) {
 }
 
 // TestForgottenIsWhatHasNotChangedSince has a value change while it is found to be gone.
-// TestToldIsWhatListenersHaveHeard: until then a value is in memory, and not in force.
-func TestToldIsWhatListenersHaveHeard(t *testing.T) {
+// TestARevisionIsOneThatListenersHaveHeard: until then a value is in memory, and not in force.
+func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 	r := New[string](time.Hour)
 	hearing, hears, order := make(chan struct{}), make(chan struct{}), make(chan string, 2)
 	r.OnChange(func(_, _ string, exists bool) {
@@ -64,7 +64,7 @@ func TestToldIsWhatListenersHaveHeard(t *testing.T) {
 	asked, told := make(chan struct{}), make(chan uint64, 1)
 	go func() {
 		close(asked)
-		told <- r.Told("a")
+		told <- r.Revision("a")
 		order <- "told"
 	}()
 	<-asked
@@ -73,10 +73,10 @@ func TestToldIsWhatListenersHaveHeard(t *testing.T) {
 		t.Errorf("%s first, and told of %d, want 5", first, rev)
 	}
 	r.Remove("a", 8)
-	if rev := r.Told("a"); rev != 8 {
+	if rev := r.Revision("a"); rev != 8 {
 		t.Errorf("after its removal: told of %d, want 8", rev)
 	}
-	if rev := r.Told("b"); rev != 0 {
+	if rev := r.Revision("b"); rev != 0 {
 		t.Errorf("of nothing: told of %d", rev)
 	}
 }

@@ -53,13 +53,13 @@ func (t *Table[T]) Get(key string) (T, uint64, bool) { return t.memory.Get(key) 
 
 // Revision is the newest of a key, of a value or its removal, that all listeners have been
 // told of; 0: nothing is known of it.
-func (t *Table[T]) Revision(key string) uint64 { return t.memory.Told(key) }
+func (t *Table[T]) Revision(key string) uint64 { return t.memory.Revision(key) }
 
 // Knows reports whether all listeners have been told of what was written under a key up
 // to a revision.
 func (t *Table[T]) Knows(key string, rev uint64) bool {
 	// What the watch has brought last may be on its way into memory.
-	return t.seen.Load() > rev || t.memory.Told(key) >= rev
+	return t.seen.Load() > rev || t.memory.Revision(key) >= rev
 }
 
 // Newest is the highest revision that is in memory.
