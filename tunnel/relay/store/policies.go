@@ -92,8 +92,7 @@ func (p *Policies) Get(target string) (StoredPolicy, bool) {
 	return p.open(v), ok
 }
 
-// Revision is the newest of a target's policy, or of its removal, that is in force; 0:
-// nothing is known of one.
+// Revision is that of the target's policy that is in force; 0: there is none.
 func (p *Policies) Revision(target string) uint64 { return p.table.Revision(target) }
 
 // Knows reports whether what was written of a target's policy up to a revision is in force.

@@ -96,14 +96,15 @@ func (r *Replica[T]) Get(key string) (T, uint64, bool) {
 	return e.value, e.rev, ok && !e.removed
 }
 
-// Revision is the newest of a key, of a value or its removal, that all listeners
-// have been told of; 0: nothing is known of it.
-func (r *Replica[T]) Revision(key string) (rev uint64) {
+// Revision is the newest of a key, of a value or its removal, that all listeners have been
+// told of, and whether there is a value; 0: nothing is known of it.
+func (r *Replica[T]) Revision(key string) (rev uint64, exists bool) {
 	r.order.Lock()
 	defer r.order.Unlock()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.entries[key].rev
+	e, ok := r.entries[key]
+	return e.rev, ok && !e.removed
 }
 
 // Newest is the highest revision that is known of.

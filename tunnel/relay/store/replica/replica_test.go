@@ -64,7 +64,8 @@ func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 	asked, told := make(chan struct{}), make(chan uint64, 1)
 	go func() {
 		close(asked)
-		told <- r.Revision("a")
+		rev, _ := r.Revision("a")
+		told <- rev
 		order <- "told"
 	}()
 	<-asked
@@ -73,11 +74,11 @@ func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 		t.Errorf("%s first, and told of %d, want 5", first, rev)
 	}
 	r.Remove("a", 8)
-	if rev := r.Revision("a"); rev != 8 {
-		t.Errorf("after its removal: told of %d, want 8", rev)
+	if rev, exists := r.Revision("a"); rev != 8 || exists {
+		t.Errorf("after its removal: told of %d, which exists: %t", rev, exists)
 	}
-	if rev := r.Revision("b"); rev != 0 {
-		t.Errorf("of nothing: told of %d", rev)
+	if rev, exists := r.Revision("b"); rev != 0 || exists {
+		t.Errorf("of nothing: told of %d, which exists: %t", rev, exists)
 	}
 }
 

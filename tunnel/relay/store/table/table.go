@@ -51,15 +51,24 @@ func (t *Table[T]) OnValues(f func(key string, value T, exists bool)) { t.memory
 // Get returns the value of a key and its revision, as far as it is known here.
 func (t *Table[T]) Get(key string) (T, uint64, bool) { return t.memory.Get(key) }
 
-// Revision is the newest of a key, of a value or its removal, that all listeners have been
-// told of; 0: nothing is known of it.
-func (t *Table[T]) Revision(key string) uint64 { return t.memory.Revision(key) }
+// Revision is that of a key's value that all listeners have been told of; 0: there is none.
+func (t *Table[T]) Revision(key string) uint64 {
+	rev, exists := t.memory.Revision(key)
+	if !exists {
+		return 0
+	}
+	return rev
+}
 
 // Knows reports whether all listeners have been told of what was written under a key up
 // to a revision.
 func (t *Table[T]) Knows(key string, rev uint64) bool {
 	// What the watch has brought last may be on its way into memory.
-	return t.seen.Load() > rev || t.memory.Revision(key) >= rev
+	if t.seen.Load() > rev {
+		return true
+	}
+	known, _ := t.memory.Revision(key)
+	return known >= rev
 }
 
 // Newest is the highest revision that is in memory.
