@@ -44,7 +44,6 @@ func TestWhatIsNewerReplacesWhatIsOlder(t *testing.T) {
 	}
 }
 
-// TestForgottenIsWhatHasNotChangedSince has a value change while it is found to be gone.
 // TestARevisionIsOneThatListenersHaveHeard: until then a value is in memory, and not in force.
 func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 	r := New[string](time.Hour)
@@ -82,6 +81,7 @@ func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 	}
 }
 
+// TestForgottenIsWhatHasNotChangedSince has a value change while it is found to be gone.
 func TestForgottenIsWhatHasNotChangedSince(t *testing.T) {
 	r := New[string](time.Hour)
 	r.Set("gone", "x", 1)
