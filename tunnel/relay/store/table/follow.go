@@ -169,20 +169,25 @@ func (t *Table[T]) has(ctx context.Context, key string) (bool, error) {
 }
 
 // forget drops what a bucket that was read no longer has, if it is the one that was
-// opened: one that was made since in place of a lost one says nothing of it. Of what is newer than
-// all that was read the leader is asked, since the server that was read may lag
-// behind: what it does not have, or cannot be asked of, stays.
+// opened: one that was made since in place of a lost one says nothing of it. Of what is
+// newer than all that was read the leader is asked, since the server that was read may lag
+// behind. What is newer than all that the leader ever had, or what it has or cannot be
+// asked of, stays.
 func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
 	if len(missing) > 0 && t.isAnother(ctx) {
 		t.log.Error("what the store had is lost, and there is another in its place; this node goes on with what it knows: "+
 			"bring the backup back, and then restart the node", "table", t.name)
 		return
 	}
+	var last uint64 // asked when there is something to ask of
 	for key, rev := range missing {
 		if rev <= top {
 			continue
 		}
-		if ctx.Err() != nil {
+		if last == 0 && ctx.Err() == nil {
+			last, _ = t.leader.Last(ctx) // 0 if it cannot be asked
+		}
+		if rev > last || ctx.Err() != nil {
 			delete(missing, key)
 			continue
 		}

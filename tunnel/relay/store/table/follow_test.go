@@ -40,13 +40,13 @@ func TestRereadForgetsWhatIsGone(t *testing.T) {
 // nothing tells of a removal any more, and of the newest value at that.
 func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
 	tab := begin(t).table(t, "clients")
-	for _, name := range []string{"kept", "gone"} {
+	put(t, tab, "kept", "active")
+	for _, name := range []string{"lost", "lagging", "unanswered"} {
 		put(t, tab, name, "active")
+		purge(t, tab, name)
 	}
-	for i, name := range []string{"lost", "lagging"} {
-		tab.memory.Set(name, "active", uint64(1000+i))
-	}
-	var heard atomic.Bool // of the end of lost
+	tab.memory.Set("newer", "active", 1000) // than all that the leader ever had: it lacks writes itself
+	var heard atomic.Bool                   // of the end of lost
 	tab.OnChange(func(name, _ string, exists bool) {
 		if name == "lost" && !exists {
 			heard.Store(true)
@@ -60,7 +60,7 @@ func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
 		switch key {
 		case "lagging":
 			return true, nil
-		case "gone":
+		case "unanswered":
 			return false, errors.New("no answer")
 		}
 		return ask(ctx, key)
@@ -70,10 +70,22 @@ func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
 	if _, _, ok := tab.Get("lost"); ok {
 		t.Error("all were told that a client is gone, and it is there")
 	}
-	for _, name := range []string{"kept", "gone", "lagging"} {
+	for _, name := range []string{"kept", "unanswered", "lagging", "newer"} {
 		if _, _, ok := tab.Get(name); !ok {
 			t.Errorf("the client %s was forgotten", name)
 		}
+	}
+}
+
+// purge removes what is under a key from a table's bucket, so that nothing tells of it.
+func purge(t *testing.T, tab *Table[string], key string) {
+	t.Helper()
+	stream, err := tab.js.Stream(t.Context(), "KV_"+tab.kv.Bucket())
+	if err == nil {
+		err = stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+tab.kv.Bucket()+"."+key))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
