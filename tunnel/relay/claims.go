@@ -203,6 +203,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
 	was, _ := r.store.Claims.Get(face.Target)
+	fresh := was.ClientID != s.client.ID // its client did not have it
 	had := slices.ContainsFunc(p.held, func(c claims.Claim) bool { return c.Target == face.Target })
 	holder := claims.Holder{
 		Slot: face.Slot, Instance: s.hello.Instance, Key: p.key, Type: c.Type, Mode: c.Mode, Ephemeral: c.Ephemeral,
@@ -216,9 +217,11 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 	case errors.Is(err, claims.ErrMode):
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: "mode", Message: faceName(face) + " is in use in another mode; choose that mode, or another name or port"}
 	case err != nil:
+		if fresh && taken.Target != "" { // it was to be written
+			r.doubts.add(taken, served{s, p.key})
+		}
 		return nil, err
 	}
-	fresh := was.ClientID != s.client.ID // its client did not have it
 	giveBack := func() {
 		if !had && (fresh || len(taken.Holders) > 1) {
 			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more

@@ -112,6 +112,7 @@ type Relay struct {
 	members   *membership.Members
 	far       *far.Agents // empty where the relay is one node
 	serving   serving
+	doubts    doubts
 	coming    coming
 	taking    taking
 	counts    metrics.Counts
@@ -233,6 +234,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	r.store.Clients.OnChange(r.clientChanged)
 	r.store.Claims.OnChange(r.claimChanged)
+	r.store.Claims.OnChange(r.undoDoubted)
 	r.store.Proofs.OnChange(r.proofChanged)
 	r.unpublish, err = r.publish()
 	return err

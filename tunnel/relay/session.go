@@ -261,6 +261,7 @@ func (r *Relay) leave(s *session) {
 		r.edge.Detach(t.face, t.backend)
 	}
 	s.requests.Wait()
+	r.doubts.drop(func(_ string, of served) bool { return of.session == s })
 	if r.mesh != nil {
 		r.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
 	}
@@ -314,6 +315,9 @@ func (r *Relay) sweep(ctx context.Context) {
 			}
 		}
 		r.reclaim(ctx, time.Now())
+		for _, target := range r.doubts.targets() {
+			r.undoDoubted(target)
+		}
 		clients.turn(ctx, r, time.Now())
 		if err := r.store.Ended.Forget(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			r.log.Warn("forget whose sign-ins were ended", "error", err)

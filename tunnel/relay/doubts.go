@@ -1,0 +1,99 @@
+package relay
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"adit/tunnel/relay/store/claims"
+)
+
+// doubts are claims that sessions here asked for and of which the store did not answer: a
+// server that keeps a write back may make it when the tunnel has gone elsewhere long since,
+// and nobody else would give the name or port back then.
+type doubts struct {
+	mu       sync.Mutex
+	byTarget map[string]map[served]attempts
+}
+
+// attempts are when a claim was tried for, first and last; a claim tells when it was begun.
+type attempts struct{ first, last time.Time }
+
+func (a attempts) has(c claims.Claim) bool {
+	at := c.Created.Round(0)
+	return !at.Before(a.first) && !at.After(a.last)
+}
+
+func (d *doubts) add(c claims.Claim, of served) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := attempts{c.Created.Round(0), c.Created.Round(0)}
+	if before, ok := d.byTarget[c.Target][of]; ok {
+		at.first = before.first
+	}
+	if d.byTarget == nil {
+		d.byTarget = make(map[string]map[served]attempts)
+	}
+	if d.byTarget[c.Target] == nil {
+		d.byTarget[c.Target] = make(map[served]attempts)
+	}
+	d.byTarget[c.Target][of] = at
+}
+
+func (d *doubts) at(target string) map[served]attempts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.byTarget[target])
+}
+
+func (d *doubts) targets() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.byTarget))
+}
+
+// drop forgets what f says is in doubt no longer.
+func (d *doubts) drop(f func(target string, of served) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for target, all := range d.byTarget {
+		maps.DeleteFunc(all, func(of served, _ attempts) bool { return f(target, of) })
+		if len(all) == 0 {
+			delete(d.byTarget, target)
+		}
+	}
+}
+
+// undoDoubted gives a target back whose claim was made after all. It does not wait.
+func (r *Relay) undoDoubted(target string) {
+	for of, when := range r.doubts.at(target) {
+		r.task(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), storeWait)
+			defer cancel()
+			of.session.undo(ctx, target, of.key, when)
+		})
+	}
+}
+
+// undo gives a doubted claim back if it was made, unless its tunnel has it by now.
+func (s *session) undo(ctx context.Context, target, key string, when attempts) {
+	s.claiming.Lock() // after a claim that is under way
+	defer s.claiming.Unlock()
+	s.mu.Lock()
+	t, ended := s.tunnels[key], s.tunnels == nil
+	s.mu.Unlock()
+	if has := t != nil && t.face.Target == target; !has && !ended && !s.gone.Load() {
+		c, ok := s.relay.store.Claims.Get(target)
+		if !ok || c.ClientID != s.client.ID || !when.has(c) {
+			return // it may be made yet
+		}
+		if err := s.relay.store.Claims.Release(ctx, target, s.client.ID, s.hello.Instance, key); err != nil {
+			s.relay.log.Warn("give back a claim", "target", target, "error", err)
+			return // sweep tries again
+		}
+		s.relay.log.Info("a claim that the store made late is given back", "client", s.client.Name, "target", target)
+	}
+	s.relay.doubts.drop(func(of string, v served) bool { return of == target && v == served{s, key} })
+}
