@@ -14,6 +14,7 @@ import (
 	"adit/internal/goodput"
 	"adit/tunnel/relay/metrics"
 	"adit/tunnel/relay/sink"
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
 
@@ -89,7 +90,10 @@ func (s *session) refuse(w http.ResponseWriter, err error) {
 	var p *wire.Problem
 	if !errors.As(err, &p) {
 		s.relay.log.Warn("control plane", "client", s.client.Name, "error", err)
-		p = &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay cannot do this now"}
+		p = &wire.Problem{Code: wire.CodeUnavailable, Message: "something went wrong there, which the relay's log tells; ask its operator"}
+		if bucket.IsAway(err) {
+			p.Message = "the relay's store did not answer in time; try again in a moment"
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(problemStatus[p.Code])

@@ -1,7 +1,13 @@
 package relay
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -73,6 +79,26 @@ func TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate(t *testing.T) {
 	} {
 		if p := problem(t, new(session).authenticate(wire.Hello{Protocol: version}), wire.CodeProtocol); p.Message != want {
 			t.Errorf("version %d: got %q, want %q", version, p.Message, want)
+		}
+	}
+}
+
+// TestRefusalsOfAFailureSayWhoseItIs: the relay's log has the whole of it, which is not
+// for strangers.
+func TestRefusalsOfAFailureSayWhoseItIs(t *testing.T) {
+	s := &session{relay: &Relay{log: slog.New(slog.DiscardHandler)}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("store claims: %w", context.DeadlineExceeded), "the relay's store did not answer in time; try again in a moment"},
+		{errors.New("a secret"), "something went wrong there, which the relay's log tells; ask its operator"},
+	} {
+		w := httptest.NewRecorder()
+		s.refuse(w, c.err)
+		var got wire.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusServiceUnavailable || got.Code != wire.CodeUnavailable || got.Message != c.want {
+			t.Errorf("of %v: status %d, %+v, %v", c.err, w.Code, got, err)
 		}
 	}
 }

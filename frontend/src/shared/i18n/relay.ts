@@ -48,7 +48,14 @@ export const relaySentences: readonly Sentence[] = [
   ['the relay cannot open {0*} now', '中继目前无法打开 {0*}'],
   ['the relay is shutting down', '中继正在关闭'],
   ['another node of the relay has less to do', '中继的另一节点较空闲'],
-  ['the relay cannot do this now', '中继目前无法完成'],
+  [
+    "something went wrong there, which the relay's log tells; ask its operator",
+    '中继出现问题，原因记录在其日志中；请联系其运营者',
+  ],
+  [
+    "the relay's store did not answer in time; try again in a moment",
+    '中继的存储未及时响应；请稍后重试',
+  ],
   [
     'the relay has too many agents connected; ask its operator for more room',
     '中继连接的代理过多，请联系其运营者扩容',
