@@ -45,6 +45,9 @@ const (
 // ErrFull refuses a change: too many lines wait for the audit log.
 var ErrFull = errors.New("too many changes wait for the audit log")
 
+// errOthersWait is why a change was not written at once though the audit log would take it.
+var errOthersWait = errors.New("others wait before it")
+
 // Log is the audit log: *auditlog.Log.
 type Log interface {
 	Append(ctx context.Context, c audit.Change) (audit.Entry, error)
@@ -200,6 +203,7 @@ func (l *Ledger) Record(ctx context.Context, action, target string, detail any) 
 		return
 	}
 	late := auditlog.Late{At: at, Node: c.Node, Actor: c.Actor, Action: action, Target: target, Detail: first.Detail}
+	err = errOthersWait
 	if l.Waiting() == 0 {
 		var e audit.Entry
 		if e, err = l.cfg.Audit.Append(ctx, c); err == nil {
