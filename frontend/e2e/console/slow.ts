@@ -37,6 +37,36 @@ export const scenarios = {
     },
   ),
 
+  'the lists of the settings come at once, so that none pushes another away': scenario(
+    async (page, mock) => {
+      await page.clock.install();
+      await page.clock.pauseAt(Date.now() + 1000);
+      const answers = [];
+      for (const list of ['accounts', 'tokens', 'sinks', 'settings'])
+        answers.push(await late(page, 'GET', new RegExp(`/${list}$`)));
+      await page.goto(`${mock.url}/?again#/settings`);
+      const add = button(page, 'Add API token');
+      for (const answer of answers) {
+        await add.waitFor({ state: 'hidden' });
+        await answer();
+      }
+      await add.waitFor();
+    },
+  ),
+
+  'what there is of the settings comes after a moment, whatever else does not': scenario(
+    async (page, mock) => {
+      const answer = await late(page, 'GET', /\/tokens$/);
+      await page.clock.install();
+      await page.goto(`${mock.url}/?again#/settings`);
+      await page.clock.runFor(400);
+      await button(page, 'Add API token').waitFor();
+      await text(page, 'Loading').first().waitFor();
+      await answer();
+      await text(page, 'Loading').first().waitFor({ state: 'detached' });
+    },
+  ),
+
   'a slow answer of the audit log does not replace what is looked for': scenario(
     async (page, mock) => {
       let go = () => undefined as void;
