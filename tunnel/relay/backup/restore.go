@@ -37,7 +37,13 @@ func Restore(ctx context.Context, cfg config.Config, data []byte) (Restored, err
 	if _, more := dec.Token(); err == nil && more != io.EOF {
 		err = errors.New("something follows it")
 	}
-	if err != nil {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return Restored{}, errors.New("read the backup: it is cut off; take another one")
+	case errors.As(err, &syntax):
+		return Restored{}, fmt.Errorf("read the backup: it is not as adit relay backup writes one (%w); if it is encrypted, decrypt it first", err)
+	case err != nil:
 		return Restored{}, fmt.Errorf("read the backup: %w", err)
 	}
 	if err := b.Validate(); err != nil {

@@ -63,8 +63,9 @@ func TestBackupsThatAreRefused(t *testing.T) {
 	cfg.Domain = "relay.test"
 	good := string(document(t))
 	for _, c := range []struct{ name, document, says string }{
-		{"no JSON", "x", "read the backup"},
-		{"cut off", good[:len(good)/2], "read the backup"},
+		{"an encrypted one", "-----BEGIN PGP MESSAGE-----", "decrypt it first"},
+		{"nothing", "", "cut off"},
+		{"cut off", good[:len(good)/2], "cut off"},
 		{"two of them", good + good, "follows"},
 		{"something else", `{"format":"x"}`, "not a backup"},
 		{"a newer one", strings.Replace(good, `"version":2`, `"version":3`, 1), "newer adit"},

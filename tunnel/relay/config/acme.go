@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"adit/internal/textfile"
 	"adit/tunnel/relay/certs"
 	"adit/tunnel/relay/certs/dnsapi"
 	"adit/tunnel/relay/names"
@@ -244,11 +245,15 @@ func ReadSecretFile(key, path string, log *slog.Logger) (string, error) {
 	if info.Size() > maxSecretFile {
 		return "", fmt.Errorf("%s: %s is too long for one secret", key, path)
 	}
-	text, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", sentence.File(key, path, err)
 	}
-	secret := strings.TrimSpace(string(text))
+	text, err := textfile.Of(data)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s: %w", key, path, err)
+	}
+	secret := strings.TrimSpace(text)
 	if secret == "" {
 		return "", fmt.Errorf("%s: %s is empty", key, path)
 	}

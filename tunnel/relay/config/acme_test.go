@@ -24,6 +24,10 @@ func TestTheSecretOfADNSHost(t *testing.T) {
 		want           string // of the error; empty: none
 	}{
 		{"a file", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("a", "tok\n", 0o600)}, ""},
+		{"a file of an editor of Windows", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("a8", "\ufefftok\r\n", 0o600)}, ""},
+		{"a file in UTF-16", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("a16", "\xff\xfet\x00o\x00k\x00", 0o600)}, "save it as UTF-8"},
+		{"a file with a byte order mark alone", "", ACMEDNS{Provider: "cloudflare", SecretFile: file("a0", "\ufeff\r\n", 0o600)}, "is empty"},
+		{"base64 after a byte order mark", "", ACMEDNS{Provider: "rfc2136", Server: "a:53", Key: "k", SecretFile: file("a64", "\ufeffc2VjcmV0", 0o600)}, ""},
 		{"the configuration", "", ACMEDNS{Provider: "cloudflare", Secret: "tok"}, ""},
 		{"the environment", "tok", ACMEDNS{Provider: "cloudflare"}, ""},
 		{"the environment, for an update", "c2VjcmV0", ACMEDNS{Provider: "rfc2136", Server: "a:53", Key: "k"}, ""},
@@ -62,5 +66,16 @@ func TestTheSecretOfADNSHost(t *testing.T) {
 		if !strings.Contains(log.String(), "chmod 600") || strings.Contains(log.String(), "t0psecret") {
 			t.Errorf("a file that everybody may read: the log has %q", log.String())
 		}
+	}
+}
+
+func TestTheMarkOfAFileIsNoPartOfItsSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "company.secret")
+	if err := os.WriteFile(path, []byte("\ufefft0psecret\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadSecretFile("sign_in[0].client_secret_file", path, slog.New(slog.DiscardHandler))
+	if err != nil || got != "t0psecret" {
+		t.Errorf("got %q, %v, want t0psecret", got, err)
 	}
 }

@@ -106,6 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		Engine: s.engine, Urgent: []string{"clients", "claims", "policies"}, Took: &s.took, Log: cfg.Log,
 	})
 	if err := s.load(ctx, cfg); err != nil {
+		err = s.engine.Fault(err)
 		s.Close()
 		return nil, err
 	}

@@ -48,13 +48,7 @@ func (e *Engine) bucket(ctx context.Context, name string) (jetstream.KeyValue, e
 		Bucket: "adit_" + name, History: 1, MaxValueSize: maxValue, Storage: jetstream.FileStorage,
 		Replicas: replicas, LimitMarkerTTL: bucket.MarkerTTL,
 	})
-	var failed *jetstream.APIError
-	if e.server != nil && errors.As(err, &failed) && failed.Code >= 500 {
-		if full := checkRoom(e.cfg.Dir); full != nil {
-			return nil, full
-		}
-	}
-	return kv, err
+	return kv, e.Fault(err)
 }
 
 // copies is how many servers shall keep a stream. If the cluster does not say

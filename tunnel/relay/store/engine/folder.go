@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // roomToStart is what an empty store needs at least.
@@ -35,6 +39,16 @@ func noRoom(dir string, err error) error {
 func (e *folderError) Final() {}
 
 func (e *folderError) Unwrap() error { return e.err }
+
+// Fault is why a store could not be opened: err, or that its folder takes no more data,
+// of which its server says no more than that something failed, or nothing.
+func (e *Engine) Fault(err error) error {
+	var failed *jetstream.APIError
+	if e.server != nil && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &failed) && failed.Code >= 500) {
+		return cmp.Or(checkRoom(e.cfg.Dir), err)
+	}
+	return err
+}
 
 // checkRoom says why nothing can be written into dir, nil if it can be. The
 // store's server, which could not, has said only that something failed.

@@ -80,7 +80,7 @@ func (e *Engine) openSoon(ctx context.Context, part string, s *Stream) error {
 		defer stop()
 		ctx = short
 	}
-	err := bucket.Patiently(ctx, s.Ready)
+	err := bucket.Patiently(ctx, func(ctx context.Context) error { return e.Fault(s.Ready(ctx)) })
 	if err != nil && e.server == nil && !bucket.IsRefusal(err) {
 		e.log.Warn("the cluster does not answer for a part of the store; the relay starts without it", "part", part, "error", err)
 		return nil
