@@ -78,7 +78,12 @@ func TestPolicyIsClaimedWithItsTunnel(t *testing.T) {
 	a, stop = startAgent(t, Config{StateDir: dir})
 	wantTunnel(t, a, made.ID, TunnelRunning)
 	check("after a restart", false)
-	for _, document := range []string{`{"rate":1}`, `{}`} {
+	for _, of := range [][2]string{
+		{`{"rate": 1}`, `{"rate":1}`},
+		{`{"basic_auth":[{"name":"eve"}]}`, `{"rate":1}`}, // whose password is not known here
+		{`{}`, ""},
+	} {
+		document, want := of[0], of[1]
 		if _, err := a.SetPolicy(t.Context(), made.ID, json.RawMessage(document), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +99,8 @@ func TestPolicyIsClaimedWithItsTunnel(t *testing.T) {
 			defer a.mu.Unlock()
 			return a.cur != before && a.tunnels[made.ID].first.live == a.cur
 		})
-		if c, _ := r.claim(made.ID); (len(c.Policy) > 0) != (document != `{}`) {
-			t.Errorf("after %s it is claimed with %s", document, c.Policy)
+		if c, _ := r.claim(made.ID); string(c.Policy) != want {
+			t.Errorf("after %s it is claimed with %s, want %s", document, c.Policy, want)
 		}
 	}
 	stop()

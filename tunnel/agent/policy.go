@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/agent/control"
+	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/refusal"
 	"adit/tunnel/wire"
 )
@@ -53,8 +54,8 @@ func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessa
 	p, err := a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
 		return c.SetPolicy(ctx, id, document, expected)
 	})
-	if err == nil && string(p.Policy) == "{}" {
-		a.dropPolicy(id)
+	if err == nil {
+		a.keepPolicy(id, document, string(p.Policy) == "{}")
 	}
 	return p, err
 }
@@ -67,19 +68,29 @@ func (a *Agent) declaresPolicy(id string) bool {
 	return t != nil && t.declared && len(t.spec.Policy) > 0
 }
 
-// dropPolicy forgets the policy that a tunnel was made with: everybody is let in by
-// now, and is to be after the next claim.
-func (a *Agent) dropPolicy(id string) {
+// keepPolicy has a tunnel that brought a policy bring the one that replaced it, or none
+// that everybody is let in by now: the relay may lose what it has. One of which not all
+// secrets are known here leaves the first in its place.
+func (a *Agent) keepPolicy(id string, document json.RawMessage, open bool) {
 	a.mu.Lock()
 	t := a.tunnels[id]
-	had := t != nil && len(t.spec.Policy) > 0
-	if had {
-		t.spec.Policy = nil
+	var before json.RawMessage
+	if t != nil {
+		before = t.spec.Policy
 	}
 	a.mu.Unlock()
-	if !had {
+	if len(before) == 0 {
 		return
 	}
+	var next json.RawMessage
+	if !open {
+		if next = definition.NextPolicy(before, document); next == nil {
+			return
+		}
+	}
+	a.mu.Lock()
+	t.spec.Policy = next
+	a.mu.Unlock()
 	if err := a.saveTunnels(); err != nil {
 		a.log.Error("tunnels not saved; it is tried again", "error", err)
 	}
