@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,5 +19,18 @@ func TestRelayCommandsTellAnAgentFromARelay(t *testing.T) {
 		if want := "is the local API of an agent, not a relay's console"; code != command.ExitFailed || !strings.Contains(errs, want) {
 			t.Errorf("%v: got exit code %d, %q, want %d and %q", args, code, errs, command.ExitFailed, want)
 		}
+	}
+}
+
+// TestTheSchemeOfAConsoleIsNamed has the address of a console begin with https, as that of
+// one behind a proxy does.
+func TestTheSchemeOfAConsoleIsNamed(t *testing.T) {
+	console := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(console.Close)
+	t.Setenv("ADIT_RELAY_ADMIN_URL", strings.Replace(console.URL, "http:", "https:", 1))
+	t.Setenv("ADIT_RELAY_ADMIN_TOKEN", "t")
+	code, _, errs := run(t, "", "relay", "client", "list")
+	if want := "speaks http, not https; set ADIT_RELAY_ADMIN_URL to http://"; code != command.ExitFailed || !strings.Contains(errs, want) {
+		t.Errorf("got code %d, %q", code, errs)
 	}
 }

@@ -160,6 +160,9 @@ func (a *API) open(ctx context.Context, etag, method, path string, in any) (*htt
 		if errors.As(err, &asked) {
 			err = asked.Err
 		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			return nil, fmt.Errorf("the console at %s speaks http, not https; set %s to http://…", base, envAdminURL)
+		}
 		return nil, fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
 	}
 	if resp.StatusCode >= 400 && isAgent(ctx, client, base) {
