@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
 
+	"adit/internal/atomicfile"
 	"adit/internal/wildcard"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/certs"
@@ -84,7 +84,7 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if r.local, err = certs.NewLocal(ca, r.names.Subject); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(r.CAFile(), r.local.CA(), 0o644); err != nil {
+	if err := atomicfile.Write(r.CAFile(), r.local.CA(), 0o644); err != nil {
 		return nil, fmt.Errorf("write the visitors' authority: %w", err)
 	}
 	get := r.local.Get
