@@ -177,7 +177,7 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		{"doctor", 1, ""},
 		{"login adit_revoked", 1, "adit: the relay refuses the token\n"},
 		{"authtoken adit_revoked", 1, "adit: the relay refuses the token\n"},
-		{"reconnect", 1, "adit: there is no auth token yet; run `adit login TOKEN`\n"},
+		{"reconnect", 1, "adit: there is no auth token yet; run `adit login TOKEN` with one from your relay's operator\n"},
 		{"tunnel show nope", 1, "adit: there is no tunnel \"nope\"; `adit tunnel list` shows them\n"},
 		{"start", 1, "adit: this build has no daemon; take a released one\n"},
 		{"frobnicate", 2, "adit: adit has no command \"frobnicate\"; `adit help` shows how it is used\n"},

@@ -55,7 +55,7 @@ func Explain(err error) string {
 	case errors.As(err, &refusal):
 		switch {
 		case refusal.Code == client.ErrorCodeNotConfigured:
-			return "there is no auth token yet; run `adit login TOKEN`"
+			return "there is no auth token yet; run `adit login TOKEN` with one from your relay's operator"
 		case refusal.Code == client.ErrorCodeUnauthorized && os.Getenv("ADIT_BEARER_TOKEN") == "":
 			return "the local API asks for a Bearer token; put that of [local_api] bearer_token into ADIT_BEARER_TOKEN"
 		}
