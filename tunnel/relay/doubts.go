@@ -16,7 +16,12 @@ import (
 type doubts struct {
 	mu       sync.Mutex
 	byTarget map[string]map[served]attempts
+	of       map[*session]int // how many
 }
+
+// maxDoubts is how many a session may have: its agent can give up claims as fast as it
+// makes them. What is beyond that stays the client's until the tunnel's next claim.
+const maxDoubts = 64
 
 // attempts are when a claim was tried for, first and last; a claim tells when it was begun.
 type attempts struct{ first, last time.Time }
@@ -29,12 +34,15 @@ func (a attempts) has(c claims.Claim) bool {
 func (d *doubts) add(c claims.Claim, of served) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.byTarget == nil {
+		d.byTarget, d.of = make(map[string]map[served]attempts), make(map[*session]int)
+	}
 	at := attempts{c.Created.Round(0), c.Created.Round(0)}
 	if before, ok := d.byTarget[c.Target][of]; ok {
 		at.first = before.first
-	}
-	if d.byTarget == nil {
-		d.byTarget = make(map[string]map[served]attempts)
+	} else if d.of[of.session]++; d.of[of.session] > maxDoubts {
+		d.of[of.session] = maxDoubts
+		return
 	}
 	if d.byTarget[c.Target] == nil {
 		d.byTarget[c.Target] = make(map[served]attempts)
@@ -59,7 +67,14 @@ func (d *doubts) drop(f func(target string, of served) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for target, all := range d.byTarget {
-		maps.DeleteFunc(all, func(of served, _ attempts) bool { return f(target, of) })
+		for of := range all {
+			if f(target, of) {
+				delete(all, of)
+				if d.of[of.session]--; d.of[of.session] == 0 {
+					delete(d.of, of.session)
+				}
+			}
+		}
 		if len(all) == 0 {
 			delete(d.byTarget, target)
 		}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,4 +70,28 @@ func TestClaimThatTheStoreMadeLateIsGivenBack(t *testing.T) {
 	}
 	a.close()
 	eventually(t, "an ended session has no doubts", func() bool { return len(r.doubts.targets()) == 0 })
+}
+
+// TestASessionHasSoManyDoubts: its agent makes claims and gives them up without an end.
+func TestASessionHasSoManyDoubts(t *testing.T) {
+	var d doubts
+	s, other := new(session), new(session)
+	for i := range 3 * maxDoubts {
+		for range 2 {
+			d.add(claims.Claim{Target: fmt.Sprint(i)}, served{s, "k"})
+		}
+	}
+	d.add(claims.Claim{Target: "last"}, served{other, "k"})
+	if got := len(d.targets()); got != maxDoubts+1 || len(d.at("last")) != 1 {
+		t.Errorf("there are %d, and %d of another session's", got, len(d.at("last")))
+	}
+	d.drop(func(target string, _ served) bool { return target == "0" })
+	d.add(claims.Claim{Target: "next"}, served{s, "k"})
+	if len(d.at("0")) != 0 || len(d.at("next")) != 1 {
+		t.Errorf("after one was dropped: %d of it, and %d of the next", len(d.at("0")), len(d.at("next")))
+	}
+	d.drop(func(string, served) bool { return true })
+	if len(d.targets()) != 0 || len(d.of) != 0 {
+		t.Errorf("all dropped: %d targets, %d sessions", len(d.targets()), len(d.of))
+	}
 }
