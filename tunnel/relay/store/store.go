@@ -106,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		Engine: s.engine, Urgent: []string{"clients", "claims", "policies"}, Took: &s.took, Log: cfg.Log,
 	})
 	if err := s.load(ctx, cfg); err != nil {
-		err = s.engine.Fault(err)
+		err = s.unread(s.engine.Fault(err), cfg)
 		s.Close()
 		return nil, err
 	}
@@ -141,6 +141,11 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	}
 	if err := s.loadTables(ctx, life); err != nil {
 		return err
+	}
+	if s.engine.Alone() {
+		if err := s.refuseDamaged(ctx, life, cfg); err != nil {
+			return err
+		}
 	}
 	s.work.Go(func() { s.engine.Run(life, s.tables.FollowAnew) })
 	if !s.engine.Alone() {

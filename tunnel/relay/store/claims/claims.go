@@ -129,6 +129,9 @@ type Registry struct {
 	owner    map[string]owned           // by target
 }
 
+// Table is what the claims are kept in, to be looked at.
+func (c *Registry) Table() *table.Table[Claim] { return c.table }
+
 // tunnelOf is one tunnel of an agent.
 type tunnelOf struct{ client, instance, key string }
 

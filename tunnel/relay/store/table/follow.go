@@ -306,10 +306,15 @@ func (t *Table[T]) knows(n notice) bool {
 
 // see takes what the watch brings.
 func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
-	if rev := e.Revision(); rev > t.seen.Load() {
+	rev := e.Revision()
+	if rev > t.seen.Load() {
 		t.seen.Store(rev)
 	}
-	return t.take(e)
+	err := t.take(e)
+	if rev > t.taken.Load() {
+		t.taken.Store(rev)
+	}
+	return err
 }
 
 // take takes what the bucket has under one key. It says nothing of how far the

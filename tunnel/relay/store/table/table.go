@@ -35,6 +35,7 @@ type Table[T any] struct {
 	js     jetstream.JetStream
 	stale  chan struct{} // asks for a new watch; room for one
 	seen   atomic.Uint64 // the highest revision that a watch brought
+	taken  atomic.Uint64 // and that is in memory, as all before it is
 	newest uint64        // what the leader had when keepUp asked last
 	made   time.Time     // when the bucket was that was opened; zero: the engine did not say
 	memory *replica.Replica[T]
