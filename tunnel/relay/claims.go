@@ -231,7 +231,7 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 		err = s.stillApart(ctx, p.scope, face)
 	}
 	if err == nil {
-		err = r.store.Policies.Claimed(ctx, face.Target, s.client.ID)
+		err = r.store.Policies.Claimed(ctx, face.Target, s.client.ID, fresh || !taken.Created.Equal(was.Created))
 	}
 	if err == nil {
 		err = s.guard(ctx, face.Target, p)

@@ -117,9 +117,8 @@ const maxOwnerless = 1000
 // ports that nobody has, until there are no more than most.
 func (s *session) dropOwnerless(ctx context.Context, most int) error {
 	left := s.relay.store.Policies.Ownerless(s.client.ID)
-	for _, target := range left[:max(0, len(left)-most)] {
-		err := s.relay.book.Delete(s.acting(ctx), policies.Change{Target: target, By: s.client.ID, Against: s.own})
-		if err != nil && !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, errOperators) {
+	for _, p := range left[:max(0, len(left)-most)] {
+		if err := s.relay.book.Delete(s.acting(ctx), s.leaving(p)); err != nil && !notLeft(err) {
 			return err
 		}
 	}
@@ -137,13 +136,25 @@ func (s *session) giveBack(ctx context.Context, target, key string, drop bool) e
 	if _, taken := st.Claims.Get(target); !drop || taken || !guarded || p.By != s.client.ID {
 		return nil
 	}
-	// Another agent of the client may claim the target meanwhile, with a policy.
-	tag := policies.Tag(p)
-	change := policies.Change{Target: target, By: s.client.ID, Expected: func(now string) bool { return now == tag }, Against: s.own}
-	err := s.relay.book.Delete(s.acting(ctx), change)
-	var changed *policies.ChangedError
-	if err != nil && !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, errOperators) && !errors.As(err, &changed) {
+	if err := s.relay.book.Delete(s.acting(ctx), s.leaving(p)); err != nil && !notLeft(err) {
 		s.relay.log.Warn("the policy of a name or port that was given back is left", "target", target, "error", err)
 	}
 	return nil
+}
+
+// notLeft reports whether a policy that was left is gone by now, or not left any more.
+func notLeft(err error) bool {
+	var changed *policies.ChangedError
+	return errors.Is(err, bucket.ErrNotFound) || errors.Is(err, errOperators) || errors.As(err, &changed)
+}
+
+// leaving is the deletion of a policy at a target that nobody had when it was read. Another
+// agent of the client may claim the target meanwhile, with a policy or with this one.
+func (s *session) leaving(p store.StoredPolicy) policies.Change {
+	return policies.Change{Target: p.Target, By: s.client.ID, Against: func(v store.StoredPolicy, exists bool) error {
+		if exists && (v.Claims != p.Claims || policies.Tag(v) != policies.Tag(p)) {
+			return &policies.ChangedError{Target: p.Target}
+		}
+		return s.own(v, exists)
+	}}
 }

@@ -148,7 +148,13 @@ func (s *session) reclaim(ctx context.Context, target, key string) {
 	if t == nil || t.face.Target != target {
 		return
 	}
+	// Its policy may have been deleted with the claim; who takes the claim has it again.
+	left, release := s.relay.policies.Hold(target)
+	defer release()
 	h := claims.Holder{Slot: t.face.Slot, Instance: s.hello.Instance, Key: key, Type: t.face.Type, Mode: t.face.Mode, Ephemeral: t.ephemeral}
 	_, err := s.relay.store.Claims.Take(ctx, target, s.client.ID, h, s.relay.gone)
+	if err == nil && left != nil && left.By == s.client.ID {
+		err = s.relay.store.Policies.PutBack(ctx, *left)
+	}
 	s.relay.log.Warn("a tunnel ran without a claim", "client", s.client.Name, "target", target, "taken", err == nil, "error", err)
 }

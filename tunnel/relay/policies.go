@@ -19,7 +19,15 @@ func (r *Relay) preparePolicies() {
 			}
 			return nil
 		},
-		Providers: r.providerNames(), Recheck: func(targets ...string) { r.edge.Recheck(targets...) }, Log: r.log,
+		Providers: r.providerNames(), Recheck: func(targets ...string) { r.edge.Recheck(targets...) },
+		Serves: func(target string) bool { return r.edge.Serves(target) },
+		// Of several nodes one hears of a claim that is given back later than of the policy.
+		Claimed: func(target string) bool {
+			_, claimed := r.store.Claims.Get(target)
+			return claimed && r.store.Nodes == nil
+		},
+		Ask: func(ctx context.Context, target string) (bool, error) { return r.store.Claims.Ask(ctx, target) },
+		Log: r.log,
 	})
 }
 

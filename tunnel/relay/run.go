@@ -45,7 +45,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.handler.Run(life) })
 	group.Go(func() error { return r.access.Run(life) })
 	beside := []func(context.Context){
-		r.sweep, r.watchGeo, r.policies.WatchHours, r.watchExpiry, r.sinks.Run, r.alerts.Run, r.ledger.Run, r.keepBooks,
+		r.sweep, r.watchGeo, r.policies.WatchHours, r.policies.WatchLeft, r.watchExpiry, r.sinks.Run, r.alerts.Run, r.ledger.Run, r.keepBooks,
 	}
 	if r.file != nil {
 		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log) })

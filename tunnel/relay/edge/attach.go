@@ -16,6 +16,9 @@ func (e *Edge) Detach(f routing.Face, b *routing.Backend) { e.table.Detach(f, b)
 // Reorder sorts the ways to the agents' tunnels anew, as Table.Reorder does.
 func (e *Edge) Reorder(agents ...*routing.Agent) { e.table.Reorder(agents...) }
 
+// Serves reports whether there is an endpoint of a target.
+func (e *Edge) Serves(target string) bool { return e.table.Serves(target) }
+
 // Endpoints returns all endpoints that are served, by target.
 func (e *Edge) Endpoints() []*routing.Endpoint { return e.table.Endpoints() }
 

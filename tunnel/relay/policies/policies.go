@@ -24,7 +24,13 @@ type Config struct {
 	Geo       func() policy.Geo       // the database in force; may return nil
 	Providers []string                // of identity, that policies can name
 	Recheck   func(targets ...string) // holds what is open on targets to their policies
-	Log       *slog.Logger
+	// Serves reports whether visitors of a target are served here.
+	Serves func(target string) bool
+	// Claimed reports whether somebody has a target for certain, as far as is known here.
+	Claimed func(target string) bool
+	// Ask reports whether somebody has it, as whoever knows last says.
+	Ask func(ctx context.Context, target string) (claimed bool, err error)
+	Log *slog.Logger
 }
 
 // Table is the policies in force.
@@ -33,10 +39,18 @@ type Table struct {
 
 	mu       sync.RWMutex
 	byTarget map[string]*policy.Policy
+	stored   map[string]store.StoredPolicy // of byTarget
+	left     map[string]*left              // of byTarget, too
+	leaving  chan struct{}                 // left has something new; room for one
 }
 
 // New returns a table without policies.
-func New(c Config) *Table { return &Table{cfg: c, byTarget: make(map[string]*policy.Policy)} }
+func New(c Config) *Table {
+	return &Table{
+		cfg: c, byTarget: make(map[string]*policy.Policy), stored: make(map[string]store.StoredPolicy),
+		left: make(map[string]*left), leaving: make(chan struct{}, 1),
+	}
+}
 
 // Get returns the policy of a target; nil: it has none.
 func (t *Table) Get(target string) *policy.Policy {
@@ -74,28 +88,47 @@ func (t *Table) Known(s *policy.SignIn) error {
 // Calls are one after the other.
 func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 	before := t.Get(target)
-	var next *policy.Policy
-	if exists {
-		d, err := policy.ReadStored(stored.Document)
-		if err = cmp.Or(stored.Fault, err); err != nil {
-			// Nobody is let in by a policy that cannot be read.
-			t.cfg.Log.Error("a stored policy cannot be read; its target is closed", "target", target, "error", err)
-			d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
+	if !exists {
+		switch {
+		case before == nil:
+		case t.cfg.Serves(target) && !t.cfg.Claimed(target):
+			t.leave(target)
+		default:
+			t.remove(target)
 		}
-		if err := t.Known(d.SignIn); err != nil {
-			t.cfg.Log.Warn("a policy has visitors sign in with a provider that is not in relay.toml; it lets nobody in", "target", target, "provider", d.SignIn.Provider)
-		}
-		next = policy.Renew(before, cmp.Or(stored.ClientID, target), d, t.cfg.Geo)
-	} else if before != nil {
-		before.End()
+		return
 	}
+	d, err := policy.ReadStored(stored.Document)
+	if err = cmp.Or(stored.Fault, err); err != nil {
+		// Nobody is let in by a policy that cannot be read.
+		t.cfg.Log.Error("a stored policy cannot be read; its target is closed", "target", target, "error", err)
+		d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
+	}
+	if err := t.Known(d.SignIn); err != nil {
+		t.cfg.Log.Warn("a policy has visitors sign in with a provider that is not in relay.toml; it lets nobody in", "target", target, "provider", d.SignIn.Provider)
+	}
+	next := policy.Renew(before, cmp.Or(stored.ClientID, target), d, t.cfg.Geo)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if next == nil {
-		delete(t.byTarget, target)
-	} else {
-		t.byTarget[target] = next
-	}
+	t.byTarget[target], t.stored[target] = next, stored
+	delete(t.left, target)
+}
+
+// remove lets everybody in to a target.
+func (t *Table) remove(target string) {
+	t.mu.Lock()
+	p := t.drop(target)
+	t.mu.Unlock()
+	p.End()
+}
+
+// drop takes the policy out that a target has; t.mu is held.
+func (t *Table) drop(target string) *policy.Policy {
+	p := t.byTarget[target]
+	delete(t.byTarget, target)
+	delete(t.stored, target)
+	delete(t.left, target)
+	return p
 }
 
 // WatchHours ends what is open on targets that close now, until ctx ends.

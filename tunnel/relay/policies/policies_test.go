@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,11 @@ type laid struct {
 	rechecked []string
 	times     int
 	log       bytes.Buffer
+
+	mu              sync.Mutex // of what follows
+	served, claimed map[string]bool
+	several         bool  // nodes
+	fault           error // of who is asked
 }
 
 func lay() *laid {
@@ -29,9 +35,27 @@ func lay() *laid {
 		Geo:       func() policy.Geo { return nil },
 		Providers: []string{"company"},
 		Recheck:   func(targets ...string) { l.rechecked, l.times = append(l.rechecked, targets...), l.times+1 },
-		Log:       slog.New(slog.NewTextHandler(&l.log, nil)),
+		Serves: func(target string) (served bool) {
+			l.with(func() { served = l.served[target] })
+			return served
+		},
+		Claimed: func(target string) (claimed bool) {
+			l.with(func() { claimed = l.claimed[target] && !l.several })
+			return claimed
+		},
+		Ask: func(_ context.Context, target string) (claimed bool, err error) {
+			l.with(func() { claimed, err = l.claimed[target], l.fault })
+			return claimed, err
+		},
+		Log: slog.New(slog.NewTextHandler(&l.log, nil)),
 	})
 	return l
+}
+
+func (l *laid) with(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
 }
 
 func (l *laid) put(target, document string) {

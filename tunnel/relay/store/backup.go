@@ -106,10 +106,11 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		return Backup{}, err
 	}
 	b.Policies, b.Claims, b.Clients = s.Policies.List(), s.Claims.List(), s.Clients.List()
-	for _, v := range b.Policies {
+	for i, v := range b.Policies {
 		if v.Fault != nil {
 			return Backup{}, fmt.Errorf("read the policy of %s: %w", v.Target, v.Fault)
 		}
+		b.Policies[i].Claims = 0 // of this store
 	}
 	return b, nil
 }

@@ -178,7 +178,7 @@ func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 			return errOf(s.Claims.Take(t.Context(), "tcp.3", client.ID, claims.Holder{Slot: claims.SlotPort, Instance: "i", Key: "l"}, nil))
 		},
 		"create":  func() error { return errOf(s.Usages.Add(t.Context(), "c_1", "2026-05", Tally{In: 10})) },
-		"policy":  func() error { return s.Policies.Claimed(t.Context(), "tcp.2", client.ID) },
+		"policy":  func() error { return s.Policies.Claimed(t.Context(), "tcp.2", client.ID, true) },
 		"account": func() error { return savedOf(s.Operators.Put(t.Context(), "account.a", []byte("2"), revision)) },
 	} {
 		all.Go(func() {

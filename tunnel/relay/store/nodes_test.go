@@ -168,7 +168,7 @@ func TestPolicyGoesWithItsClient(t *testing.T) {
 		if _, err := s.Claims.Take(t.Context(), target, client, claims.Holder{Slot: claims.SlotPlain, Instance: "i", Key: "k", Type: "http", Mode: "standard"}, nobodyAway); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Policies.Claimed(t.Context(), target, client); err != nil {
+		if err := s.Policies.Claimed(t.Context(), target, client, false); err != nil {
 			t.Fatal(err)
 		}
 	}

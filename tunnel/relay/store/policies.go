@@ -25,6 +25,9 @@ type StoredPolicy struct {
 	// is not the next owner's. Empty: nobody's yet; the first to claim has it.
 	ClientID string `json:"client_id,omitempty"`
 	By       string `json:"by,omitempty"` // the client that set it; empty: the operator
+	// Claims rises when the target is claimed anew, so that who is about to delete the
+	// policy of a target that nobody has finds another one then.
+	Claims int `json:"claims,omitempty"`
 	// Fault is why the document could not be opened; there is none then.
 	Fault error `json:"-"`
 }
@@ -134,26 +137,28 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 			if err != nil {
 				return v, err
 			}
-			return p.close(StoredPolicy{Target: target, Document: document, Changed: nextTime(v.Changed), ClientID: claim.ClientID, By: by}), nil
+			return p.close(StoredPolicy{Target: target, Document: document, Changed: nextTime(v.Changed), ClientID: claim.ClientID, By: by, Claims: v.Claims}), nil
 		})
 		return err
 	})
 }
 
-// Claimed sees to it that a policy is not another client's than the one that
-// has just claimed the target.
-func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
+// Claimed sees to it that a policy is not another client's than the one that has just
+// claimed the target; fresh, if the client did not have it before. The policy that there
+// is then stays until somebody deletes it who knows of the claim.
+func (p *Policies) Claimed(ctx context.Context, target, clientID string, fresh bool) error {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := p.table.Get(target)
 		if err := seen.Next(ctx, rev); err != nil {
 			return err
 		}
-		if !ok || v.ClientID == clientID {
+		if !ok || v.ClientID == clientID && !fresh {
 			return nil
 		}
 		var err error
-		if v.ClientID == "" {
+		if v.ClientID == "" || v.ClientID == clientID {
 			v.ClientID = clientID
+			v.Claims++
 			err = p.table.Update(ctx, target, v, rev)
 		} else {
 			err = p.table.Remove(ctx, target, rev)
@@ -167,30 +172,31 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string) error {
 	}
 }
 
-// Ownerless returns the targets of policies that a client has set and that nobody has
-// claimed now, oldest policy first.
-func (p *Policies) Ownerless(clientID string) []string {
-	type left struct {
-		target  string
-		changed time.Time
+// PutBack stores a policy again that was deleted, unless there is another.
+func (p *Policies) PutBack(ctx context.Context, v StoredPolicy) error {
+	err := p.table.Create(ctx, v.Target, p.close(v))
+	if errors.Is(err, bucket.ErrExists) {
+		return nil
 	}
-	var all []left
-	p.table.Each(func(target string, v StoredPolicy) bool {
+	return err
+}
+
+// Ownerless returns the policies that a client has set at targets that nobody has
+// claimed now, oldest policy first, as they are stored.
+func (p *Policies) Ownerless(clientID string) []StoredPolicy {
+	var all []StoredPolicy
+	p.table.Each(func(_ string, v StoredPolicy) bool {
 		if v.By == clientID {
-			all = append(all, left{target, v.Changed})
+			all = append(all, v)
 		}
 		return true
 	})
-	all = slices.DeleteFunc(all, func(v left) bool {
-		_, claimed := p.claims.Get(v.target)
+	all = slices.DeleteFunc(all, func(v StoredPolicy) bool {
+		_, claimed := p.claims.Get(v.Target)
 		return claimed
 	})
-	slices.SortFunc(all, func(a, b left) int { return a.changed.Compare(b.changed) })
-	targets := make([]string, len(all))
-	for i, v := range all {
-		targets[i] = v.target
-	}
-	return targets
+	slices.SortFunc(all, func(a, b StoredPolicy) int { return a.Changed.Compare(b.Changed) })
+	return all
 }
 
 // DropClient removes the policies of a client's targets.

@@ -91,6 +91,11 @@ func (t *Table) get(place string) *Endpoint {
 	return t.endpoints[place]
 }
 
+// Serves reports whether there is an endpoint of a target.
+func (t *Table) Serves(target string) bool {
+	return slices.ContainsFunc(claims.Slots(), func(slot string) bool { return t.get(Face{Target: target, Slot: slot}.Place()) != nil })
+}
+
 // own finds the endpoint of a name, or of a wildcard itself.
 func (t *Table) own(name, slot string) *Endpoint {
 	return t.get(Face{Target: claims.TargetDomain(name), Slot: slot}.Place())

@@ -47,6 +47,9 @@ const (
 	SlotPrivate = "private" // of a tunnel without a public address
 )
 
+// Slots are all that a claim's tunnels can have.
+func Slots() []string { return []string{SlotPlain, SlotTLS, SlotPort, SlotPrivate} }
+
 // allNames is the first label of a wildcard in a target, which is a key of the
 // store: those have no *. No name of a client has it as a label.
 const allNames = "_."
@@ -323,6 +326,11 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 	}
 	v.Holders = append(kept, h)
 	return v, nil
+}
+
+// Ask reports whether somebody has a target, as whoever knows last says.
+func (c *Registry) Ask(ctx context.Context, target string) (claimed bool, err error) {
+	return c.table.Refresh(ctx, target)
 }
 
 // refresh brings the memory's copy of a target up to date.
