@@ -380,7 +380,7 @@ func (a *ACME) forget(subject string) {
 func (a *ACME) finish(subject string, early bool, err error) *failure {
 	a.mu.Lock()
 	delete(a.tries, subject)
-	if err == nil || a.life.Err() != nil {
+	if err == nil || errors.Is(err, errNoSite) || a.life.Err() != nil {
 		delete(a.failures, subject)
 		a.mu.Unlock()
 		return nil
@@ -406,14 +406,14 @@ func (a *ACME) finish(subject string, early bool, err error) *failure {
 // obtain puts the certificate of a subject into the cache: from the store, or
 // asked for.
 func (a *ACME) obtain(subject string) error {
-	ctx, cancel := context.WithTimeout(a.life, obtainFor)
-	defer cancel()
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
-	case <-ctx.Done():
-		return fmt.Errorf("get certificate of %s: too many others are being asked for: %w", subject, ctx.Err())
+	case <-a.life.Done():
+		return errClosed
 	}
+	ctx, cancel := context.WithTimeout(a.life, obtainFor) // waiting for its turn is no part of it
+	defer cancel()
 	config := a.configOf(subject)
 	cert, err := config.CacheManagedCertificate(ctx, subject)
 	switch {
