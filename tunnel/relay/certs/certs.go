@@ -250,6 +250,7 @@ func (a *ACME) event(_ context.Context, kind string, data map[string]any) error 
 	switch kind {
 	case "cert_obtaining":
 		if !a.wanted(subject) {
+			a.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: subject}}) // the store keeps it
 			return certmagic.ErrNoRetry{Err: errNoSite}
 		}
 	case "cert_obtained":

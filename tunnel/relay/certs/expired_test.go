@@ -176,3 +176,27 @@ func TestCertificateOfAnotherNodeIsShown(t *testing.T) {
 		}
 	})
 }
+
+// TestCertificateOfAGoneNameIsNotShown has a name be given back and become one of a
+// wildcard's, for longer than its own certificate lasts.
+func TestCertificateOfAGoneNameIsNotShown(t *testing.T) {
+	const name = "one.all.test"
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
+		a, _ := newStateACME(t, true)
+		a.cfg.Lookup, a.cfg.Subject = nowhere, subjectOf(name)
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := &flaky{authority: authority{key: key}}
+		a.names.Issuers, a.dns.Issuers = []certmagic.Issuer{from}, []certmagic.Issuer{from}
+		visitor(t, a, name)
+		a.cfg.Subject = subjectOf("*.all.test")
+		a.Want("*.all.test")
+		time.Sleep(120 * 24 * time.Hour)
+		if cert := visitor(t, a, name); time.Now().After(cert.NotAfter) || cert.DNSNames[0] != "*.all.test" {
+			t.Errorf("got a certificate of %v until %v, want the wildcard's", cert.DNSNames, cert.NotAfter)
+		}
+	})
+}
