@@ -192,7 +192,7 @@ func (a *ACME) config(logger *zap.Logger, dns bool) (*certmagic.Config, *certmag
 		}}
 	}
 	issuer := certmagic.NewACMEIssuer(c, template)
-	c.Issuers = []certmagic.Issuer{once{issuer}}
+	c.Issuers = []certmagic.Issuer{once{issuer, a.cfg.Storage, a.log}}
 	return c, issuer
 }
 
@@ -201,18 +201,6 @@ func host(a netip.AddrPort) string {
 		return ""
 	}
 	return a.Addr().String()
-}
-
-// once is an issuer that is not asked again by certmagic, which would do so in
-// the middle of a try; the tries here have pauses of their own.
-type once struct{ *certmagic.ACMEIssuer }
-
-func (o once) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-	cert, err := o.ACMEIssuer.Issue(ctx, csr)
-	if err != nil {
-		return nil, certmagic.ErrNoRetry{Err: err}
-	}
-	return cert, nil
 }
 
 // configOf returns what gets the certificate of a subject.
