@@ -5,11 +5,20 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/certmagic"
+)
+
+const (
+	// issueFor is how long one certificate may take: certmagic has no limit for a
+	// renewal, and has hundreds that are due together wait for their turn in it.
+	issueFor = 30 * time.Minute
+	maxError = 1000 // bytes that are told of an authority's answer, which may be a page
 )
 
 // once is an issuer that is not asked again by certmagic, which would do so in
@@ -24,15 +33,26 @@ type once struct {
 }
 
 func (o once) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, issueFor)
+	defer cancel()
 	before := o.accounts(ctx)
 	cert, err := o.ACMEIssuer.Issue(ctx, csr)
 	if err != nil && len(before) > 0 && o.replaced(ctx, before) {
 		cert, err = o.ACMEIssuer.Issue(ctx, csr)
 	}
 	if err != nil {
-		return nil, certmagic.ErrNoRetry{Err: err}
+		return nil, certmagic.ErrNoRetry{Err: brief(err)}
 	}
 	return cert, nil
+}
+
+// brief is an error with the beginning of its text, if that is long.
+func brief(err error) error {
+	text := err.Error()
+	if len(text) <= maxError {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:maxError], "") + "…")
 }
 
 // accounts has what the store has of the authority's accounts, by folder: mostly one.
