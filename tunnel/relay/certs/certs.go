@@ -286,15 +286,14 @@ func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, errNoSite
 	}
 	config := a.configOf(subject)
-	old, err := config.GetCertificate(hello)
-	if err != nil {
-		old = nil
-	} else if old.Leaf == nil || time.Now().Before(old.Leaf.NotAfter) {
-		return old, nil
+	if cert, err := config.GetCertificate(hello); err == nil && (cert.Leaf == nil || time.Now().Before(cert.Leaf.NotAfter)) {
+		return cert, nil
 	}
 	cert, err := a.await(hello, config, a.try(subject))
-	if err != nil && old != nil {
-		return old, nil // a visitor is warned of it, and may go on
+	if err != nil {
+		if old, none := config.GetCertificate(hello); none == nil {
+			return old, nil // a visitor is warned of it, and may go on
+		}
 	}
 	return cert, err
 }
@@ -429,7 +428,10 @@ func (a *ACME) obtain(subject string) error {
 		}
 	}
 	if err == nil {
-		_, err = config.CacheManagedCertificate(ctx, subject)
+		cert, err = config.CacheManagedCertificate(ctx, subject)
+	}
+	if err == nil && cert.Expired() { // and each visitor would make another order
+		err = fmt.Errorf("the one that came ran out at %s: is this machine's clock right?", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return fmt.Errorf("get certificate of %s from %s: %w", subject, a.cfg.Directory, err)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -197,6 +198,43 @@ func TestCertificateOfAGoneNameIsNotShown(t *testing.T) {
 		time.Sleep(120 * 24 * time.Hour)
 		if cert := visitor(t, a, name); time.Now().After(cert.NotAfter) || cert.DNSNames[0] != "*.all.test" {
 			t.Errorf("got a certificate of %v until %v, want the wildcard's", cert.DNSNames, cert.NotAfter)
+		}
+	})
+}
+
+// ahead is an authority whose clock stands months before the relay's.
+type ahead struct {
+	authority
+	by time.Duration
+}
+
+func (h *ahead) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	h.at = time.Now().Add(-h.by)
+	return h.authority.Issue(ctx, csr)
+}
+
+// TestVisitorsOfAWrongClockMakeNoOrders has the relay's clock stand so far ahead that each
+// new certificate has run out by it.
+func TestVisitorsOfAWrongClockMakeNoOrders(t *testing.T) {
+	const name = "www.shop.test"
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
+		a, _ := newStateACME(t, false)
+		a.cfg.Lookup = nowhere
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := &ahead{authority: authority{key: key}, by: 200 * 24 * time.Hour}
+		a.names.Issuers = []certmagic.Issuer{from}
+		for range 20 {
+			visitor(t, a, name) // whose own clock may be right
+		}
+		if from.issued != 1 {
+			t.Errorf("20 visitors made %d orders", from.issued)
+		}
+		if s := a.State(t.Context(), name); s.Err == nil || !strings.Contains(s.Err.Error(), "clock") {
+			t.Errorf("the clock is not told of: %v", s.Err)
 		}
 	})
 }
