@@ -100,9 +100,6 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	if r.file, err = certs.NewFile(r.cfg.TLSCert, r.cfg.TLSKey, get); err != nil {
 		return nil, r.cfg.CertificateError(err)
 	}
-	if fault := r.file.Fault(r.cfg.Domain, r.acme != nil, time.Now()); fault != "" {
-		r.log.Warn("browsers do not take the certificate of tls_cert", "reason", fault, "file", r.cfg.TLSCert)
-	}
 	return r.file.Get, nil
 }
 

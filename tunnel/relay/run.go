@@ -48,7 +48,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		r.sweep, r.watchGeo, r.policies.WatchHours, r.policies.WatchLeft, r.watchExpiry, r.sinks.Run, r.alerts.Run, r.ledger.Run, r.keepBooks,
 	}
 	if r.file != nil {
-		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log) })
+		beside = append(beside, func(ctx context.Context) { r.file.Run(ctx, r.log, r.cfg.Domain, r.acme != nil) })
 	}
 	if r.acme != nil {
 		beside = append(beside, r.acme.Run)

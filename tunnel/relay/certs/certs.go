@@ -36,8 +36,8 @@ const (
 	obtainAtMax = 16               // names at once
 	retryFirst  = time.Minute      // after a failed try, then twice as long each time
 	retryMost   = time.Hour
-	sayAgain    = time.Hour // that the renewal of one certificate fails
-	maxFailures = 10_000    // names that are remembered
+	loadEvery   = 10 * time.Second // what another node may have got, while it is too early to ask
+	maxFailures = 10_000           // names that are remembered
 )
 
 // DNSProvider changes the records of challenges.
@@ -105,7 +105,7 @@ type ACME struct {
 	closed   bool
 	tries    map[string]*try     // under way, by subject
 	failures map[string]*failure // by subject
-	said     map[string]time.Time
+	renewals map[string]trouble  // that failed, by subject
 }
 
 // try is one try to get a certificate; err is set when done is closed.
@@ -121,6 +121,7 @@ type failure struct {
 	from  *place    // where the name led; nil: not known
 	look  time.Time // when it may be looked whether it leads elsewhere
 	early int       // tries before their time that failed, too; see lookAfter
+	load  time.Time // when it may be looked whether another node has a certificate
 }
 
 // NewACME returns certificates of an ACME authority. It asks it for nothing yet.
@@ -139,7 +140,7 @@ func NewACME(cfg Config) *ACME {
 	}
 	a := &ACME{
 		cfg: cfg, log: cfg.Log, slots: make(chan struct{}, obtainAtMax),
-		tries: make(map[string]*try), failures: make(map[string]*failure), said: make(map[string]time.Time),
+		tries: make(map[string]*try), failures: make(map[string]*failure), renewals: make(map[string]trouble),
 	}
 	if a.cfg.Lookup == nil {
 		a.cfg.Lookup = net.DefaultResolver.LookupNetIP
@@ -191,7 +192,7 @@ func (a *ACME) config(logger *zap.Logger, dns bool) (*certmagic.Config, *certmag
 		}}
 	}
 	issuer := certmagic.NewACMEIssuer(c, template)
-	c.Issuers = []certmagic.Issuer{once{issuer}}
+	c.Issuers = []certmagic.Issuer{once{issuer, a.cfg.Storage, a.log}}
 	return c, issuer
 }
 
@@ -200,18 +201,6 @@ func host(a netip.AddrPort) string {
 		return ""
 	}
 	return a.Addr().String()
-}
-
-// once is an issuer that is not asked again by certmagic, which would do so in
-// the middle of a try; the tries here have pauses of their own.
-type once struct{ *certmagic.ACMEIssuer }
-
-func (o once) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-	cert, err := o.ACMEIssuer.Issue(ctx, csr)
-	if err != nil {
-		return nil, certmagic.ErrNoRetry{Err: err}
-	}
-	return cert, nil
 }
 
 // configOf returns what gets the certificate of a subject.
@@ -249,30 +238,18 @@ func (a *ACME) event(_ context.Context, kind string, data map[string]any) error 
 	switch kind {
 	case "cert_obtaining":
 		if !a.wanted(subject) {
+			a.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: subject}}) // the store keeps it
 			return certmagic.ErrNoRetry{Err: errNoSite}
 		}
 	case "cert_obtained":
 		a.log.Info("certificate obtained", "name", subject, "renewal", renewal)
 	case "cert_failed":
-		if err, _ := data["error"].(error); renewal && !errors.Is(err, errNoSite) && a.say(subject) {
-			a.log.Warn("certificate is not renewed yet, the old one is served", "name", subject, "error", err)
+		left, _ := data["remaining"].(time.Duration)
+		if err, _ := data["error"].(error); renewal && !errors.Is(err, errNoSite) {
+			a.notRenewed(subject, err, time.Now().Add(left))
 		}
 	}
 	return nil
-}
-
-// say reports whether a subject's trouble was not logged within the hour.
-func (a *ACME) say(subject string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now := time.Now(); now.Sub(a.said[subject]) > sayAgain {
-		if len(a.said) >= maxFailures {
-			clear(a.said)
-		}
-		a.said[subject] = now
-		return true
-	}
-	return false
 }
 
 // Want starts to get the certificate of a name, so that its first visitor does
@@ -309,10 +286,20 @@ func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, errNoSite
 	}
 	config := a.configOf(subject)
-	if cert, err := config.GetCertificate(hello); err == nil {
+	if cert, err := config.GetCertificate(hello); err == nil && (cert.Leaf == nil || time.Now().Before(cert.Leaf.NotAfter)) {
 		return cert, nil
 	}
-	t := a.try(subject)
+	cert, err := a.await(hello, config, a.try(subject))
+	if err != nil {
+		if old, none := config.GetCertificate(hello); none == nil {
+			return old, nil // a visitor is warned of it, and may go on
+		}
+	}
+	return cert, err
+}
+
+// await returns the certificate that a try brings within Config.Wait.
+func (a *ACME) await(hello *tls.ClientHelloInfo, config *certmagic.Config, t *try) (*tls.Certificate, error) {
 	limit := time.NewTimer(a.cfg.Wait)
 	defer limit.Stop()
 	select {
@@ -339,7 +326,8 @@ func (a *ACME) try(subject string) *try {
 	t := &try{done: make(chan struct{})}
 	f, now := a.failures[subject], time.Now()
 	early := f != nil && now.Before(f.until)
-	if a.closed || early && (f.from == nil || now.Before(f.look)) {
+	look := early && f.from != nil && !now.Before(f.look)
+	if a.closed || early && !look && now.Before(f.load) {
 		t.err = errClosed
 		if !a.closed {
 			t.err = f.err
@@ -347,18 +335,24 @@ func (a *ACME) try(subject string) *try {
 		close(t.done)
 		return t
 	}
-	if early {
+	if look {
 		f.look = now.Add(a.cfg.Retry)
+	}
+	if early {
+		f.load = now.Add(loadEvery)
 	}
 	a.tries[subject] = t
 	a.trying.Go(func() {
-		if early && !a.place(subject).elsewhere(f.from) {
+		switch {
+		case early && a.load(subject):
+		case early && !(look && a.place(subject).elsewhere(f.from)):
 			t.err = f.err
 			a.forget(subject)
 			close(t.done)
 			return
+		default:
+			t.err = a.get(subject)
 		}
-		t.err = a.get(subject)
 		failed := a.finish(subject, early, t.err)
 		close(t.done)
 		if failed != nil {
@@ -380,7 +374,7 @@ func (a *ACME) forget(subject string) {
 func (a *ACME) finish(subject string, early bool, err error) *failure {
 	a.mu.Lock()
 	delete(a.tries, subject)
-	if err == nil || a.life.Err() != nil {
+	if err == nil || errors.Is(err, errNoSite) || a.life.Err() != nil {
 		delete(a.failures, subject)
 		a.mu.Unlock()
 		return nil
@@ -396,24 +390,29 @@ func (a *ACME) finish(subject string, early bool, err error) *failure {
 		clear(a.failures)
 	}
 	now := time.Now()
-	f := &failure{err: err, pause: pause, until: now.Add(pause), early: earlier, look: now.Add(max(a.cfg.Retry, lookAfter(pause, earlier)))}
+	f := &failure{err: err, pause: pause, until: now.Add(pause), early: earlier, look: now.Add(max(a.cfg.Retry, lookAfter(pause, earlier))), load: now.Add(loadEvery)}
 	a.failures[subject] = f
 	a.mu.Unlock()
-	a.log.Warn("no certificate, visitors of the name are turned away", "name", subject, "error", err, "not_before", pause.String())
+	log := a.log.With("name", subject, "error", err, "not_before", pause.String())
+	if a.shown(subject) != nil {
+		log.Warn("the certificate has run out and is not renewed yet, visitors of the name are warned")
+	} else {
+		log.Warn("no certificate, visitors of the name are turned away")
+	}
 	return f
 }
 
 // obtain puts the certificate of a subject into the cache: from the store, or
 // asked for.
 func (a *ACME) obtain(subject string) error {
-	ctx, cancel := context.WithTimeout(a.life, obtainFor)
-	defer cancel()
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
-	case <-ctx.Done():
-		return fmt.Errorf("get certificate of %s: too many others are being asked for: %w", subject, ctx.Err())
+	case <-a.life.Done():
+		return errClosed
 	}
+	ctx, cancel := context.WithTimeout(a.life, obtainFor) // waiting for its turn is no part of it
+	defer cancel()
 	config := a.configOf(subject)
 	cert, err := config.CacheManagedCertificate(ctx, subject)
 	switch {
@@ -429,12 +428,28 @@ func (a *ACME) obtain(subject string) error {
 		}
 	}
 	if err == nil {
-		_, err = config.CacheManagedCertificate(ctx, subject)
+		cert, err = config.CacheManagedCertificate(ctx, subject)
+	}
+	if err == nil && cert.Expired() { // and each visitor would make another order
+		err = fmt.Errorf("the one that came ran out at %s: is this machine's clock right?", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return fmt.Errorf("get certificate of %s from %s: %w", subject, a.cfg.Directory, err)
 	}
 	return nil
+}
+
+// load puts the certificate of a subject into the cache that another node has stored,
+// and reports whether it is of use.
+func (a *ACME) load(subject string) bool {
+	ctx, cancel := context.WithTimeout(a.life, obtainFor)
+	defer cancel()
+	leaf, err := a.stored(ctx, subject)
+	if err != nil || time.Now().After(leaf.NotAfter) {
+		return false
+	}
+	_, err = a.configOf(subject).CacheManagedCertificate(ctx, subject)
+	return err == nil
 }
 
 // Close ends what is under way.

@@ -20,15 +20,20 @@ import (
 type authority struct {
 	key    *ecdsa.PrivateKey
 	issued int
+	at     time.Time // by its clock; if zero, now
 }
 
 func (*authority) IssuerKey() string { return "acme.test-dir" }
 
 func (a *authority) Issue(_ context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
 	a.issued++
+	now := a.at
+	if now.IsZero() {
+		now = time.Now()
+	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(int64(a.issued)), DNSNames: csr.DNSNames,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(0, 3, 0),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(0, 3, 0),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, csr.PublicKey, a.key)
 	if err != nil {

@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"adit/internal/textfile"
 	"adit/internal/wildcard"
 )
 
@@ -55,7 +59,7 @@ func (f *File) state() (s filesState, err error) {
 }
 
 func (f *File) load(now filesState) error {
-	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+	cert, err := readPair(f.certFile, f.keyFile)
 	if err != nil {
 		return fmt.Errorf("read certificate %s: %w", f.certFile, err)
 	}
@@ -64,13 +68,40 @@ func (f *File) load(now filesState) error {
 	return nil
 }
 
+func readPair(certFile, keyFile string) (tls.Certificate, error) {
+	var texts [2][]byte
+	for i, name := range []string{certFile, keyFile} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return tls.Certificate{}, err
+		}
+		text, err := textfile.Of(data)
+		if err != nil {
+			return tls.Certificate{}, err
+		}
+		texts[i] = []byte(text)
+	}
+	cert, err := tls.X509KeyPair(texts[0], texts[1])
+	if block, _ := pem.Decode(texts[1]); err != nil && block != nil &&
+		(block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED")) {
+		err = errors.New("the key has a passphrase: save it without one")
+	}
+	return cert, err
+}
+
 // Run follows the files until ctx ends. Files that do not fit, as while they are
-// being written, leave the certificate before them in use.
-func (f *File) Run(ctx context.Context, log *slog.Logger) {
+// being written, leave the certificate before them in use. What Fault finds is
+// logged, of the first certificate too.
+func (f *File) Run(ctx context.Context, log *slog.Logger, domain string, others bool) {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
-	told, away := f.read, false
+	told, away, warned := f.read, false, ""
 	for {
+		fault := f.Fault(domain, others, time.Now())
+		if fault != "" && fault != warned {
+			log.Warn("browsers do not take the certificate of tls_cert", "reason", fault, "file", f.certFile)
+		}
+		warned = fault
 		select {
 		case <-ctx.Done():
 			return

@@ -82,7 +82,7 @@ func fileCertificate(t *testing.T) (f *File, dir string, serial func() string, l
 	f.every = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	group.Go(func() { f.Run(ctx, slog.New(slog.NewTextHandler(log, nil))) })
+	group.Go(func() { f.Run(ctx, slog.New(slog.NewTextHandler(log, nil)), "site.test", true) })
 	t.Cleanup(func() { cancel(); group.Wait() })
 	return f, dir, func() string {
 		cert, err := f.Get(&tls.ClientHelloInfo{ServerName: "site.test"})
@@ -157,6 +157,79 @@ func TestACertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestANewCertificateThatBrowsersWarnOfIsSaid replaces the files by those of a
+// certificate that has run out, and then of a good one.
+func TestANewCertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
+	_, dir, serial, log := fileCertificate(t)
+	before := serial()
+	old := localCertificates(t)
+	leaf, err := old.mint("site.test", time.Now().Add(-60*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := marshalKey(leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string][]byte{"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}), "key.pem": key} {
+		if err := os.WriteFile(filepath.Join(dir, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "the certificate is read", func() bool { return serial() != before })
+	waitFor(t, "it is said that it has expired", func() bool { return log.count("it has expired: renew it") > 0 })
+	next := writeCertificate(t, dir, "site.test")
+	waitFor(t, "the good one is in use", func() bool { return serial() == next })
+	if n := log.count("it has expired"); n != 1 {
+		t.Errorf("it was said %d times, want once", n)
+	}
+}
+
+// TestCertificatesOfOtherEditors has the files as editors and tools of Windows write
+// them, and such as cannot be used.
+func TestCertificatesOfOtherEditors(t *testing.T) {
+	for name, c := range map[string]struct {
+		cert, key func(text []byte) []byte // may be nil
+		want      string                   // in the error
+	}{
+		"a byte order mark": {bom, bom, ""},
+		"line ends":         {crlf, crlf, ""},
+		"UTF-16":            {func([]byte) []byte { return []byte("\xff\xfe-\x00") }, nil, "save it as UTF-8"},
+		"a passphrase": {nil, func([]byte) []byte {
+			return pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{0x30, 0}})
+		}, "has a passphrase"},
+		"a passphrase of old": {nil, func([]byte) []byte {
+			return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED"}, Bytes: []byte{0x30, 0}})
+		}, "has a passphrase"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeCertificate(t, dir, "site.test")
+			files := map[string]func([]byte) []byte{"cert.pem": c.cert, "key.pem": c.key}
+			for file, change := range files {
+				text, err := os.ReadFile(filepath.Join(dir, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if change == nil {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(dir, file), change(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := NewFile(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), nil)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func bom(text []byte) []byte { return append([]byte("\ufeff"), text...) }
+
+func crlf(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")) }
 
 func marshalKey(c *tls.Certificate) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)

@@ -28,23 +28,55 @@ func (a *ACME) State(ctx context.Context, name string) State {
 		return State{}
 	}
 	var s State
-	a.mu.Lock()
-	s.Trying = a.tries[subject] != nil
-	if f := a.failures[subject]; f != nil {
-		s.Err = f.err
-	}
-	a.mu.Unlock()
 	leaf := a.shown(name)
 	if leaf == nil {
 		var err error
-		if leaf, err = a.stored(ctx, subject); err != nil && !errors.Is(err, fs.ErrNotExist) && s.Err == nil {
+		if leaf, err = a.stored(ctx, subject); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.Err = err
 		}
 	}
 	if leaf != nil {
 		s.Issuer, s.NotAfter = issuerOf(leaf), leaf.NotAfter.UTC()
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s.Trying = a.tries[subject] != nil
+	if f := a.failures[subject]; f != nil && !time.Now().Before(s.NotAfter) {
+		s.Err = f.err // else it was got since, by another node perhaps
+	} else if t, ok := a.renewals[subject]; ok && leaf != nil && !leaf.NotAfter.After(t.until) {
+		s.Err = t.err
+	}
 	return s
+}
+
+// sayAgain is how often it is logged that the renewal of one certificate fails.
+const sayAgain = time.Hour
+
+// trouble is that a certificate was not renewed.
+type trouble struct {
+	err   error
+	until time.Time // of that certificate
+	said  time.Time
+}
+
+// notRenewed keeps for State that a subject's certificate, which is good until then,
+// was not renewed, and logs it if that was not done within the hour.
+func (a *ACME) notRenewed(subject string, err error, until time.Time) {
+	a.mu.Lock()
+	t, now := a.renewals[subject], time.Now()
+	say := now.Sub(t.said) > sayAgain
+	if say {
+		t.said = now
+	}
+	t.err, t.until = err, until
+	if len(a.renewals) >= maxFailures {
+		clear(a.renewals)
+	}
+	a.renewals[subject] = t
+	a.mu.Unlock()
+	if say {
+		a.log.Warn("certificate is not renewed yet, the old one is served", "name", subject, "until", until.Truncate(time.Second), "error", err)
+	}
 }
 
 // shown is the certificate of a name that is in memory.

@@ -1,0 +1,100 @@
+package certs
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// slow is an authority that takes its time for each certificate.
+type slow struct {
+	authority
+	takes time.Duration
+
+	mu sync.Mutex
+}
+
+func (s *slow) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.authority.Issue(ctx, csr)
+}
+
+// nowhere is where every name leads.
+func nowhere(context.Context, string, string) ([]netip.Addr, error) { return nil, nil }
+
+// TestManyNamesAtOnceWaitForTheirTurn has the tunnels of 48 names start together,
+// as after a move without the certificates.
+func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
+		var names []string
+		for i := range 48 {
+			names = append(names, fmt.Sprintf("shop%d.test", i))
+		}
+		log := &logged{}
+		a := NewACME(Config{
+			Domain: "relay.test", Directory: "https://acme.test/dir", HTTP01: true,
+			Storage: &certmagic.FileStorage{Path: t.TempDir()}, Subject: subjectOf(names...),
+			Lookup: nowhere, Log: slog.New(slog.NewTextHandler(log, nil)),
+		})
+		t.Cleanup(a.Close)
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := &slow{authority: authority{key: key}, takes: 40 * time.Second}
+		a.names.Issuers = []certmagic.Issuer{from}
+		for _, name := range names {
+			a.Want(name)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		without := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return a.shown(name) != nil })
+		if len(without) > 0 || log.count("turned away") > 0 {
+			t.Errorf("%d of %d names have no certificate; %d warnings", len(without), len(names), log.count("turned away"))
+		}
+	})
+}
+
+// TestNameThatIsGoneIsNoFailure has a name given back while it waits for its turn,
+// and taken again.
+func TestNameThatIsGoneIsNoFailure(t *testing.T) {
+	a, _ := newStateACME(t, false)
+	log := &logged{}
+	a.log, a.cfg.Lookup = slog.New(slog.NewTextHandler(log, nil)), nowhere
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := &authority{key: key}
+	a.names.Issuers = []certmagic.Issuer{from}
+	const name = "gone.test"
+	<-a.try(name).done
+	if log.count("turned away") > 0 {
+		t.Error("it is told of a name that is nobody's that it has no certificate")
+	}
+	a.cfg.Subject = subjectOf(name)
+	a.Want(name)
+	a.trying.Wait()
+	if from.issued != 1 {
+		t.Errorf("taken again, it has %d certificates: %v", from.issued, a.State(t.Context(), name).Err)
+	}
+}
