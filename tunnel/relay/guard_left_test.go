@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,36 +22,43 @@ func guardedBy(domain string) wire.Claim {
 	}
 }
 
+// servedTwice has a guarded tunnel at the name old, of an agent with two sessions.
+func servedTwice(t *testing.T, r *testRelay) (first, second *fakeAgent, origin, url string) {
+	t.Helper()
+	token := r.scoped(t, "shop", scope.Scope{OwnPolicies: true})
+	first, second = connect(t, token, "i1"), connect(t, token, "i1")
+	origin = startOrigin(t, text("x"))
+	url = first.mustClaim("k", guardedBy("old"), origin).PublicURL
+	second.mustClaim("k", guardedBy("old"), origin)
+	return first, second, origin, url
+}
+
 // TestANameThatIsLeftStaysGuarded moves a tunnel of an agent with two sessions: its old
 // name and the policy are given back by the first, and the second serves it still.
 func TestANameThatIsLeftStaysGuarded(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	token := r.scoped(t, "shop", scope.Scope{OwnPolicies: true})
-	first, second := connect(t, token, "i1"), connect(t, token, "i1")
-	origin := startOrigin(t, text("x"))
-	g := first.mustClaim("k", guardedBy("old"), origin)
-	second.mustClaim("k", guardedBy("old"), origin)
-	v := r.visitor(t)
-	target := claims.TargetDomain("old." + r.cfg.Domain)
-	record, deleted := r.book.Record, false
+	v, target := r.visitor(t), claims.TargetDomain("old."+r.cfg.Domain)
+	url := "http://" + withPort("old."+r.cfg.Domain, portOf(r.edge.HTTPAddr()), 80)
+	record, deleted := r.book.Record, new(atomic.Bool)
 	r.book.Record = func(ctx context.Context, action, of string, detail any) {
 		record(ctx, action, of, detail)
 		if action == "policy.delete" {
-			deleted = true
-			if status, _ := get(t, v, g.PublicURL); status != http.StatusForbidden {
+			deleted.Store(true)
+			if status, _ := get(t, v, url); status != http.StatusForbidden {
 				t.Errorf("as its policy is deleted, a visitor of the old name gets status %d", status)
 			}
 		}
 	}
+	first, second, origin, _ := servedTwice(t, r)
 	first.mustClaim("k", guardedBy("new"), origin)
-	if _, there := r.store.Policies.Get(target); there || !deleted {
+	if _, there := r.store.Policies.Get(target); there || !deleted.Load() {
 		t.Fatal("the policy of the old name is not deleted")
 	}
-	if status, _ := get(t, v, g.PublicURL); status != http.StatusForbidden {
+	if status, _ := get(t, v, url); status != http.StatusForbidden {
 		t.Errorf("at the other session a visitor of the old name gets status %d", status)
 	}
 	second.mustClaim("k", guardedBy("new"), origin)
-	if status, _ := get(t, v, g.PublicURL); status != http.StatusNotFound {
+	if status, _ := get(t, v, url); status != http.StatusNotFound {
 		t.Errorf("when nobody serves it, a visitor of the old name gets status %d", status)
 	}
 	eventually(t, "its policy is in force no more", func() bool { return r.policies.Get(target) == nil })
@@ -60,11 +68,7 @@ func TestANameThatIsLeftStaysGuarded(t *testing.T) {
 // and policy were given back while it ran.
 func TestATunnelWithoutAClaimKeepsItsPolicy(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	token := r.scoped(t, "shop", scope.Scope{OwnPolicies: true})
-	first, second := connect(t, token, "i1"), connect(t, token, "i1")
-	origin := startOrigin(t, text("x"))
-	g := first.mustClaim("k", guardedBy("old"), origin)
-	second.mustClaim("k", guardedBy("old"), origin)
+	first, _, origin, url := servedTwice(t, r)
 	first.mustClaim("k", guardedBy("new"), origin)
 	target := claims.TargetDomain("old." + r.cfg.Domain)
 	now := time.Now()
@@ -76,7 +80,7 @@ func TestATunnelWithoutAClaimKeepsItsPolicy(t *testing.T) {
 	if _, ok := r.store.Policies.Get(target); !ok {
 		t.Error("the policy is not stored again")
 	}
-	if status, _ := get(t, r.visitor(t), g.PublicURL); status != http.StatusForbidden {
+	if status, _ := get(t, r.visitor(t), url); status != http.StatusForbidden {
 		t.Errorf("a visitor gets status %d", status)
 	}
 }

@@ -18,22 +18,22 @@ import (
 // visitors come to the tunnel already: then some came before.
 func TestTunnelIsGuardedFromItsFirstVisitorOn(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	v := r.visitor(t)
 	url := "http://" + withPort("shop."+r.cfg.Domain, portOf(r.edge.HTTPAddr()), 80)
-	record, stored := r.book.Record, 0
+	record, stored := r.book.Record, new(atomic.Int32)
 	r.book.Record = func(ctx context.Context, action, target string, detail any) {
 		record(ctx, action, target, detail)
-		stored++
+		stored.Add(1)
 		if status, _ := get(t, v, url); status != http.StatusServiceUnavailable {
 			t.Errorf("before its policy is known to be stored, a visitor gets status %d", status)
 		}
 	}
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	a.mustClaim("k", wire.Claim{
 		Type: wire.TypeHTTP, Domain: "shop", Policy: json.RawMessage(`{"deny":["127.0.0.1"]}`), PolicyReplaces: true,
 	}, startOrigin(t, text("x")))
-	if status, _ := get(t, v, url); status != http.StatusForbidden || stored != 1 {
-		t.Errorf("the visitor gets status %d; the policy was stored %d times", status, stored)
+	if status, _ := get(t, v, url); status != http.StatusForbidden || stored.Load() != 1 {
+		t.Errorf("the visitor gets status %d; the policy was stored %d times", status, stored.Load())
 	}
 }
 
@@ -106,12 +106,12 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 // tunnel has what is declared, whatever was set for the name before.
 func TestADeclaredPolicyIsStoredWhenItChanges(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
-	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	record, stored := r.book.Record, new(atomic.Int32)
 	r.book.Record = func(ctx context.Context, action, target string, detail any) {
 		record(ctx, action, target, detail)
 		stored.Add(1)
 	}
+	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
 	const hash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$S0VFUEtFRVBLRUVQS0VFUEtFRVBLRUVQS0VFUEtFRVA"
 	document := func(deny string) string {
 		return `{"deny_countries":["cn"],"unknown_country":"allow","basic_auth":[{"name":"ann","hash":"` + hash + `"}],"deny":["` + deny + `"]}`

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -185,15 +186,25 @@ func TestWithoutAListNothingIsAtFault(t *testing.T) {
 	}
 }
 
+// keeping keeps the inventory of an empty shelf until end.
+func keeping(t *testing.T, path string) (s *shelf, end func()) {
+	t.Helper()
+	s = newShelf()
+	i := of(path, s)
+	check(t, i)
+	ctx, cancel := context.WithCancel(t.Context())
+	var kept sync.WaitGroup
+	kept.Go(func() { i.Keep(ctx) })
+	return s, func() {
+		cancel()
+		kept.Wait()
+	}
+}
+
 func TestChangesAreListedAMomentLater(t *testing.T) {
-	dir := t.TempDir()
+	path := filepath.Join(t.TempDir(), File)
 	synctest.Test(t, func(t *testing.T) {
-		path, s := filepath.Join(dir, File), newShelf()
-		i := of(path, s)
-		check(t, i)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); i.Keep(ctx) }()
+		s, end := keeping(t, path)
 		has := func() map[string]uint64 { return of(path, newShelf()).read()["policies"].Keys }
 		synctest.Wait()
 		s.put("a")
@@ -204,12 +215,11 @@ func TestChangesAreListedAMomentLater(t *testing.T) {
 			t.Errorf("after a change: %v", keys)
 		}
 		s.remove("a")
-		cancel()
-		<-done
+		end()
 		if keys := has(); len(keys) != 0 {
 			t.Errorf("after the end: %v", keys)
 		}
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 			t.Errorf("the file: %v, %v, want one for its owner alone", info.Mode(), err)
 		}
 	})
@@ -218,14 +228,10 @@ func TestChangesAreListedAMomentLater(t *testing.T) {
 // TestAWatchThatLagsIsWaitedFor: a list that says less than there is would let a loss of
 // as much go unnoticed.
 func TestAWatchThatLagsIsWaitedFor(t *testing.T) {
-	dir := t.TempDir()
+	path := filepath.Join(t.TempDir(), File)
 	synctest.Test(t, func(t *testing.T) {
-		path, s := filepath.Join(dir, File), newShelf()
-		i := of(path, s)
-		check(t, i)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go i.Keep(ctx)
+		s, end := keeping(t, path)
+		defer end()
 		synctest.Wait()
 		s.put("a")
 		s.mu.Lock()
@@ -244,14 +250,10 @@ func TestAWatchThatLagsIsWaitedFor(t *testing.T) {
 }
 
 func TestAListThatCannotBeWrittenIsTriedAgain(t *testing.T) {
-	dir := t.TempDir()
+	path := filepath.Join(t.TempDir(), "none", File)
 	synctest.Test(t, func(t *testing.T) {
-		path, s := filepath.Join(dir, "none", File), newShelf()
-		i := of(path, s)
-		check(t, i)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go i.Keep(ctx)
+		_, end := keeping(t, path)
+		defer end()
 		synctest.Wait()
 		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
