@@ -2,9 +2,6 @@ package certs
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
@@ -56,11 +53,7 @@ func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
 			Lookup: nowhere, Log: slog.New(slog.NewTextHandler(log, nil)),
 		})
 		t.Cleanup(a.Close)
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &slow{authority: authority{key: key}, takes: 40 * time.Second}
+		from := &slow{authority: newAuthority(t), takes: 40 * time.Second}
 		a.names.Issuers = []certmagic.Issuer{from}
 		for _, name := range names {
 			a.Want(name)
@@ -80,12 +73,8 @@ func TestNameThatIsGoneIsNoFailure(t *testing.T) {
 	a, _ := newStateACME(t, false)
 	log := &logged{}
 	a.log, a.cfg.Lookup = slog.New(slog.NewTextHandler(log, nil)), nowhere
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := &authority{key: key}
-	a.names.Issuers = []certmagic.Issuer{from}
+	from := newAuthority(t)
+	a.names.Issuers = []certmagic.Issuer{&from}
 	const name = "gone.test"
 	<-a.try(name).done
 	if log.count("turned away") > 0 {

@@ -27,6 +27,16 @@ type flaky struct {
 	err atomic.Pointer[error]
 }
 
+// newAuthority is an authority with a key of its own.
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority{key: key}
+}
+
 func (f *flaky) fail(err error) {
 	if err == nil {
 		f.err.Store(nil)
@@ -64,11 +74,7 @@ func TestExpiredCertificateIsAskedForByVisitors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
 		before, storage := newStateACME(t, false)
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &flaky{authority: authority{key: key}}
+		from := &flaky{authority: newAuthority(t)}
 		before.names.Issuers = []certmagic.Issuer{from}
 		if err := before.obtain(name); err != nil {
 			t.Fatal(err)
@@ -114,11 +120,7 @@ func TestFailedRenewalIsTold(t *testing.T) {
 		a, _ := newStateACME(t, false)
 		log := &logged{}
 		a.log = slog.New(slog.NewTextHandler(log, nil))
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &flaky{authority: authority{key: key}}
+		from := &flaky{authority: newAuthority(t)}
 		a.names.Issuers = []certmagic.Issuer{from}
 		if err := a.obtain(name); err != nil {
 			t.Fatal(err)
@@ -148,11 +150,7 @@ func TestCertificateOfAnotherNodeIsShown(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
 		a, _ := newStateACME(t, false)
 		a.cfg.Lookup = nowhere
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &flaky{authority: authority{key: key}}
+		from := &flaky{authority: newAuthority(t)}
 		from.fail(errAway)
 		a.names.Issuers = []certmagic.Issuer{from}
 		for pause := time.Minute; pause < retryMost; pause *= 2 {
@@ -186,11 +184,7 @@ func TestCertificateOfAGoneNameIsNotShown(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
 		a, _ := newStateACME(t, true)
 		a.cfg.Lookup, a.cfg.Subject = nowhere, subjectOf(name)
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &flaky{authority: authority{key: key}}
+		from := &flaky{authority: newAuthority(t)}
 		a.names.Issuers, a.dns.Issuers = []certmagic.Issuer{from}, []certmagic.Issuer{from}
 		visitor(t, a, name)
 		a.cfg.Subject = subjectOf("*.all.test")
@@ -221,11 +215,7 @@ func TestVisitorsOfAWrongClockMakeNoOrders(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
 		a, _ := newStateACME(t, false)
 		a.cfg.Lookup = nowhere
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &ahead{authority: authority{key: key}, by: 200 * 24 * time.Hour}
+		from := &ahead{authority: newAuthority(t), by: 200 * 24 * time.Hour}
 		a.names.Issuers = []certmagic.Issuer{from}
 		for range 20 {
 			visitor(t, a, name) // whose own clock may be right
