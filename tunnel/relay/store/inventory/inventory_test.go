@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,11 +31,7 @@ func newShelf() *shelf { return &shelf{values: map[string]uint64{}, removed: map
 func (s *shelf) Revisions() map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]uint64{}
-	for key, rev := range s.values {
-		all[key] = rev
-	}
-	return all
+	return maps.Clone(s.values)
 }
 
 func (s *shelf) Known(key string) (uint64, bool) {
