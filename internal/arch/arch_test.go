@@ -114,7 +114,8 @@ var walls = []struct {
 	may    []string // nil: nothing but what is below
 }{
 	{"tunnel/wire", []string{}},
-	{"tunnel/link/record", []string{"internal"}},
+	{"tunnel/link/farewell", []string{}},
+	{"tunnel/link/record", []string{"internal", "tunnel/link/farewell"}},
 	{"tunnel/link/budget", []string{}},
 	{"tunnel/link/reliable", []string{"internal", "tunnel/link/budget", "tunnel/link/record"}},
 	{"tunnel/link/mux", []string{"internal", "tunnel/link/budget"}},

@@ -245,5 +245,5 @@ func measureTransport(ctx context.Context, table *table, dir, transport string, 
 			return err
 		}
 	}
-	return measureRecovery(ctx, table, transport, lab, recoveries, o)
+	return measureRecovery(ctx, table, transport, through, lab, recoveries, o)
 }

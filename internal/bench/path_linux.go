@@ -124,5 +124,5 @@ func measureTunnel(ctx context.Context, t *table, column string, origin *origin,
 	if err := measure(ctx, t, column, through, lab, o); err != nil {
 		return err
 	}
-	return measureRecovery(ctx, t, column, lab, recoveriesOnPath, o)
+	return measureRecovery(ctx, t, column, through, lab, recoveriesOnPath, o)
 }

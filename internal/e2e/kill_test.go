@@ -101,6 +101,31 @@ func TestKilledRelayComesBackWithTheSameURLs(t *testing.T) {
 	}
 }
 
+// TestIdleDaemonIsToldOfAKilledRelay: a relay that is back before it was missed has its
+// idle agents back at once. Nothing tells them over UDP but the relay, and they would
+// not ask for ten seconds.
+func TestIdleDaemonIsToldOfAKilledRelay(t *testing.T) {
+	relay := newRelay(t)
+	agent := newAgent(t)
+	agent.configure(relay.client("laptop"))
+	site := agent.publish("http", newOrigin(t), nil)
+	visitor := relay.visitor()
+	await(t, "the tunnel answers", answers(visitor, site.PublicURL))
+	if s := agent.status(); s.Transport != "dtls" {
+		t.Fatalf("the session's transport is %q, want dtls", s.Transport)
+	}
+	visitor.CloseIdleConnections()
+	time.Sleep(2 * time.Second) // else it would be missed sooner, as something was under way
+
+	relay.proc.kill()
+	relay.start()
+	back := await(t, "the tunnel answers again", answers(visitor, site.PublicURL))
+	t.Logf("the tunnel answered %v after the relay was there again", back)
+	if back > 5*time.Second {
+		t.Errorf("the tunnel answered %v after the relay was there again, want a second or less", back)
+	}
+}
+
 func TestKilledDaemonComesBackWithTheSameURLs(t *testing.T) {
 	relay := newRelay(t)
 	agent := newAgent(t)

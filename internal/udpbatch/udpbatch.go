@@ -41,6 +41,15 @@ func AddrOf(a net.Addr) Addr {
 	return Addr{AddrPort: netip.AddrPortFrom(netip.AddrFrom16(b), 0), net: a}
 }
 
+// AddrFrom returns the Addr of a UDP address that is reached from one of our own; from
+// may not be valid, and the system chooses then.
+func AddrFrom(to netip.AddrPort, from netip.Addr) Addr {
+	return Addr{AddrPort: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), local: from}
+}
+
+// Local is the own address to send from; not valid if the system chooses.
+func (a Addr) Local() netip.Addr { return a.local }
+
 // NetAddr returns the address as the net package has it.
 func (a Addr) NetAddr() net.Addr {
 	if a.net != nil {

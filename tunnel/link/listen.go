@@ -16,6 +16,7 @@ import (
 	"adit/internal/crowd"
 	"adit/internal/netblock"
 	"adit/tunnel/link/budget"
+	"adit/tunnel/link/farewell"
 	"adit/tunnel/link/mux"
 	"adit/tunnel/link/record"
 )
@@ -58,6 +59,9 @@ type ListenConfig struct {
 	// together, in bytes, beyond 4 MiB in each; one may have 64 MiB, and at most a
 	// quarter of it. If zero, 1 GiB.
 	Memory int64
+	// Farewells, if set, is the path of a file with the last words to the agents of
+	// sessions over DTLS: the process after this one says them if this one is killed.
+	Farewells string
 	// Logger may be nil.
 	Logger *slog.Logger
 
@@ -83,6 +87,7 @@ type Listener struct {
 	addr     net.Addr
 	tcp      net.Listener     // nil if TLS is not served
 	dtls     *record.Listener // nil if DTLS is not served
+	words    *farewell.Book   // nil without
 	shared   *sharedConn      // nil unless another protocol uses the socket of DTLS
 	tls      *tls.Config
 	log      *slog.Logger
@@ -150,7 +155,9 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 			l.shared = newSharedConn(udp.LocalAddr())
 			conf.Foreign = l.shared.deliver
 		}
+		conf.Farewells = l.openFarewells()
 		if l.dtls, err = record.Listen(udp, conf); err != nil {
+			l.closeFarewells()
 			if l.tcp != nil {
 				l.tcp.Close()
 			}
@@ -249,6 +256,7 @@ func (l *Listener) Close() error {
 	if l.dtls != nil {
 		l.dtls.Close()
 	}
+	l.closeFarewells()
 	if l.shared != nil {
 		l.shared.Close()
 	}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"sync"
 
 	"adit/internal/socketerr"
 	"adit/tunnel/link"
+	"adit/tunnel/link/farewell"
 	"adit/tunnel/relay/sentence"
 )
 
@@ -53,6 +55,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 	}
 	conf := link.ListenConfig{
 		Addr: r.cfg.TunnelListen, GetCertificate: r.shown.get, PeerStreams: agentStreams, Memory: r.waiting, Logger: r.log,
+		Farewells:   filepath.Join(r.cfg.DataDir, farewell.File),
 		MaxSessions: r.cfg.Limits.Sessions + 2*maxStrangers, // strangers, those that end too, leave agents their places
 	}
 	shared := r.cfg.SharesPort()

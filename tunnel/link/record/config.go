@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"adit/internal/udpbatch"
+	"adit/tunnel/link/farewell"
 )
 
 // Limits on one session's keys.
@@ -35,6 +36,9 @@ const (
 var (
 	// ErrPeerClosed is the end by the peer's close_notify.
 	ErrPeerClosed = &endError{"the peer closed the session"}
+	// ErrRestarted is the end by a farewell: the peer's process was killed, and there
+	// is another in its place.
+	ErrRestarted = &endError{"the peer was started anew"}
 	// ErrExhausted is the end of a session whose keys have sealed all they may.
 	ErrExhausted = &endError{"the session's keys are used up"}
 	errClosed    = &endError{"session closed"}
@@ -91,6 +95,10 @@ type Config struct {
 	// another protocol by their first byte, as QUIC's are (RFC 9443). It must not
 	// wait, nor keep the bytes. If nil, they are dropped.
 	Foreign func(p []byte, from udpbatch.Addr)
+	// Farewells has a Listener's last words to its sessions' peers. Those that the
+	// process before left are said when the Listener is served. If nil, a client
+	// notices only by itself that the process was killed.
+	Farewells *farewell.Book
 	// KeyLog is written the secrets in the format of SSLKEYLOGFILE. It breaks
 	// the security of every session, and is for finding faults.
 	KeyLog io.Writer

@@ -79,6 +79,10 @@ func (l *Listener) sortDetour(s *socket, in *inbound) {
 	d := s.detour
 	r, _, ok := parse(in.data, cidSize)
 	if !ok || r.typ != typeCID || !r.isApplication() || !l.known(d, [cidSize]byte(r.cid)) {
+		if l.answerFarewell(in.data, &path{s, in.from}) {
+			in.release()
+			return // it reads that, and leaves
+		}
 		d.err = errNotOurs
 		in.release()
 		_ = s.conn.Close()

@@ -197,6 +197,7 @@ func (c *Conn) handshake(ctx context.Context, pion *dtls.Conn, f *feed) error {
 		}
 	}
 	c.localCID = x.LocalConnectionID
+	c.sealFarewell()
 	c.ready.Store(true)
 	return nil
 }

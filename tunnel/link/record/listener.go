@@ -18,6 +18,7 @@ import (
 	"adit/internal/crowd"
 	"adit/internal/netblock"
 	"adit/internal/udpbatch"
+	"adit/tunnel/link/farewell"
 )
 
 // repeatFor is how long a server may have to repeat its last flight, if the
@@ -53,6 +54,7 @@ type Listener struct {
 	changes atomic.Uint64 // counts changes of the tables
 
 	handshakes crowd.Crowd // under way
+	farewells  *farewells  // of the process before
 	beginning  gate        // before them
 
 	mu      sync.RWMutex
@@ -72,6 +74,7 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	return &Listener{
 		cfg: cfg, sock: &socket{conn: udpbatch.New(pc, cfg.batchOptions())},
 		cookies: newCookies(), accepted: make(chan *Conn, acceptBacklog), done: make(chan struct{}),
+		farewells:  newFarewells(cfg.Farewells),
 		handshakes: crowd.Crowd{PerBlock: cfg.MaxHandshakesPerAddress, Most: cfg.MaxHandshakes, Grace: handshakeGrace},
 		beginning:  newGate(),
 		byCID:      map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{},
@@ -88,6 +91,7 @@ func (l *Listener) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { l.shut() })
+	l.workers.Go(func() { l.sayFarewells(ctx) })
 	err := l.sock.read(func(in *inbound) { l.sort(ctx, in) })
 	for warned := (time.Time{}); err != nil && l.rideOut(err); {
 		if time.Since(warned) > time.Minute {
@@ -206,6 +210,7 @@ func (l *Listener) sort(ctx context.Context, in *inbound) {
 		l.mu.RUnlock()
 	}
 	if c == nil {
+		l.answerFarewell(p, &path{l.sock, in.from})
 		in.release()
 		return
 	}
@@ -349,6 +354,7 @@ func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting, leav
 		return
 	}
 	l.replaced(c)
+	l.keepFarewell(c)
 	select {
 	case l.accepted <- c:
 	default:
@@ -482,6 +488,9 @@ func (l *Listener) forget(c *Conn) {
 	defer l.mu.Unlock()
 	if l.byCID[c.routeKey] == c {
 		delete(l.byCID, c.routeKey)
+		if l.cfg.Farewells != nil {
+			l.cfg.Farewells.Drop(farewell.ID(c.routeKey))
+		}
 	}
 	l.dropAddr(c)
 	l.changes.Add(1)

@@ -15,13 +15,14 @@ const (
 const headerSize = 13
 
 // Record numbers of epoch 1. The handshake counts from zero, our messages about
-// paths from controlBase, and application data from base: the three never meet,
-// and so no nonce is used twice.
+// paths from controlBase, and application data from base; the farewell has the last
+// number below that. They never meet, and so no nonce is used twice.
 const (
-	epoch1      = uint64(1) << 48
-	maxNumber   = epoch1 - 1
-	base        = uint64(1) << 40
-	controlBase = uint64(1) << 39
+	epoch1         = uint64(1) << 48
+	maxNumber      = epoch1 - 1
+	base           = uint64(1) << 40
+	controlBase    = uint64(1) << 39
+	farewellNumber = base - 1
 )
 
 // rawRecord is one record as it came. seq has the epoch in its upper 16 bits.

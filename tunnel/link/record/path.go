@@ -87,6 +87,9 @@ func (c *Conn) pathMessage(plain []byte, in *inbound) {
 			subtle.ConstantTimeCompare(plain[1:], c.pending.token[:]) == 1 {
 			c.pending = challenge{}
 			c.leaveDetour(c.at.Swap(&from).sock, in.src)
+			if c.listener != nil {
+				c.listener.keepFarewell(c)
+			}
 			c.pathMoved()
 		}
 	}

@@ -9,8 +9,9 @@ import (
 
 // Alert descriptions (RFC 5246 §7.2).
 const (
-	alertCloseNotify = 0
-	alertFatal       = 2 // a level
+	alertCloseNotify   = 0
+	alertInternalError = 80
+	alertFatal         = 2 // a level
 )
 
 // Packet is one opened record of application data.
@@ -188,7 +189,7 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 		}
 		return plain[:len(plain):len(plain)], number, true
 	case typeAlert:
-		c.alert(plain)
+		c.alert(plain, number)
 	}
 	return nil, 0, false
 }
@@ -196,9 +197,11 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 // alert notes that the peer ends the session; warnings but close_notify say
 // nothing. The end takes place when what came before it has been handed out and
 // Receive is called again: the last packets may say why.
-func (c *Conn) alert(plain []byte) {
+func (c *Conn) alert(plain []byte, number uint64) {
 	switch {
 	case len(plain) != 2:
+	case number == farewellNumber:
+		c.ending = ErrRestarted
 	case plain[1] == alertCloseNotify:
 		c.ending = ErrPeerClosed
 	case plain[0] == alertFatal:
