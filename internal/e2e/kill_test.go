@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adit/internal/freeport"
+	"adit/tunnel/link"
 )
 
 // comeBack is the promise for a side that is there again, 5 s, and what a machine
@@ -123,6 +124,9 @@ func TestIdleDaemonIsToldOfAKilledRelay(t *testing.T) {
 	t.Logf("the tunnel answered %v after the relay was there again", back)
 	if back > 5*time.Second {
 		t.Errorf("the tunnel answered %v after the relay was there again, want a second or less", back)
+	}
+	if log := agent.proc.stderr.String(); !strings.Contains(log, "session lost") || !strings.Contains(log, link.ErrRestarted.Error()) {
+		t.Errorf("the daemon's log does not say why the session ended:\n%s", log)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/internal/lend"
+	"adit/tunnel/link/record"
 	"adit/tunnel/link/reliable"
 )
 
@@ -37,6 +38,9 @@ var (
 	ErrReset = reliable.ErrReset
 	// ErrTimeout is the reason of a session whose peer went silent.
 	ErrTimeout = reliable.ErrTimeout
+	// ErrRestarted is the reason of an agent's session whose relay was killed and has
+	// started again.
+	ErrRestarted = record.ErrRestarted
 )
 
 // Session is one authenticated, multiplexed connection. All methods may be

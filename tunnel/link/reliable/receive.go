@@ -20,13 +20,11 @@ func (s *Session) receiveLoop() {
 		}
 		s.mu.Lock()
 		if err != nil {
-			var text string
 			if !errors.Is(err, net.ErrClosed) {
-				text = "receive: " + err.Error()
+				s.end(&endError{"receive: " + err.Error()}, nil)
 			} else {
-				text = "session closed: the carrier below has ended"
+				s.end(&carrierError{err}, nil)
 			}
-			s.end(&endError{text}, nil)
 		}
 		if s.err != nil {
 			s.mu.Unlock()

@@ -293,7 +293,7 @@ func (s *Session) flush(now time.Duration) bool {
 	s.packetsSent += uint64(len(s.batch))
 	switch {
 	case err != nil && errors.Is(err, net.ErrClosed):
-		s.end(&endError{"session closed: the carrier below has ended"}, nil)
+		s.end(&carrierError{err}, nil)
 	case err != nil:
 		// The batch counts as sent and will be found to be lost. A probe may have
 		// been too large to send.

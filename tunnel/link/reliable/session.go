@@ -444,6 +444,12 @@ type endError struct{ text string }
 func (e *endError) Error() string        { return e.text }
 func (e *endError) Is(target error) bool { return target == net.ErrClosed }
 
+// carrierError is the end with the carrier below; cause matches net.ErrClosed.
+type carrierError struct{ cause error }
+
+func (e *carrierError) Error() string { return "session ended below: " + e.cause.Error() }
+func (e *carrierError) Unwrap() error { return e.cause }
+
 // CloseError is the end of a session that the peer asked for.
 type CloseError struct {
 	Code   uint64
