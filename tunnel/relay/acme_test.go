@@ -190,6 +190,9 @@ func TestACMEChallenges(t *testing.T) {
 			if c := domainOf(t, r, "shop.relay.test").Certificate; c.Source != console.CertificateACME || c.NotAfter == nil || !c.NotAfter.Equal(first.NotAfter) || c.Issuer == "" {
 				t.Errorf("the console tells of %+v, want until %v", c, first.NotAfter)
 			}
+			if got := metric(t, r, `adit_relay_certificate_end_time_seconds{source="acme"}`); got != float64(first.NotAfter.Unix()) {
+				t.Errorf("the certificate ends at %v by the figures, want %d", got, first.NotAfter.Unix())
+			}
 			if _, err := certificate(r, "other.relay.test"); err == nil {
 				t.Error("a name that nobody has got a certificate")
 			}

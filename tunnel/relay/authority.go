@@ -19,6 +19,7 @@ import (
 	"adit/tunnel/relay/console"
 	"adit/tunnel/relay/datadir"
 	"adit/tunnel/relay/store"
+	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/wire"
 )
 
@@ -158,6 +159,29 @@ func (r *Relay) certificateOf(ctx context.Context, name string) *console.Certifi
 		c.Error = s.Err.Error()
 	}
 	return c
+}
+
+// certificatesEnd is when the public certificate ends, of those that this node shows,
+// that ends first, by where it comes from. A source that has none is missing.
+func (r *Relay) certificatesEnd() map[string]time.Time {
+	ends := make(map[string]time.Time)
+	if r.file != nil {
+		ends[console.CertificateFile] = r.file.Until()
+	}
+	if r.acme == nil {
+		return ends
+	}
+	for _, c := range r.store.Claims.All() {
+		name := claims.DomainOf(c.Target)
+		if name == "" || r.file != nil && r.file.Covers(name) != nil {
+			continue
+		}
+		first, any := ends[console.CertificateACME]
+		if until, ok := r.acme.Until(name); ok && (!any || until.Before(first)) {
+			ends[console.CertificateACME] = until
+		}
+	}
+	return ends
 }
 
 func shownCertificate(source string, leaf *x509.Certificate) *console.Certificate {

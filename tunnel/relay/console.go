@@ -105,7 +105,8 @@ func (r *Relay) operator() *operator.Operator {
 		Figures: metrics.Sources{
 			Version: r.opts.Version, Started: r.started, Counts: &r.counts, Agents: r.listener, Edge: r.edge,
 			Store: r.store, Access: r.access, Ledger: r.ledger, Sessions: r.sessionsByTransport,
-			Unnamed: func() (int, uint64) { return r.strangers.open(), r.strangers.turnedAway.Load() },
+			Unnamed:         func() (int, uint64) { return r.strangers.open(), r.strangers.turnedAway.Load() },
+			CertificatesEnd: r.certificatesEnd,
 		},
 		PublicURL: r.publicURL, Certificate: r.certificateOf, Log: r.log,
 	})

@@ -60,6 +60,9 @@ func TestDomainsTellTheirCertificates(t *testing.T) {
 	if c := domainOf(t, r, "shop.relay.test").Certificate; c == nil || c.Source != console.CertificateFile || c.NotAfter == nil || !c.NotAfter.Equal(shown.Leaf.NotAfter) {
 		t.Errorf("from a file: got %+v", c)
 	}
+	if got := metric(t, r, `adit_relay_certificate_end_time_seconds{source="file"}`); got != float64(shown.Leaf.NotAfter.Unix()) {
+		t.Errorf("the file's certificate ends at %v by the figures, want %v", got, shown.Leaf.NotAfter)
+	}
 	if c := domainOf(t, r, "blog.relay.test").Certificate; c == nil || c.Source != console.CertificateLocal {
 		t.Errorf("not in the file: got %+v", c)
 	}

@@ -23,6 +23,16 @@ func figure(page, sample string) float64 {
 	return -1
 }
 
+// metric is a figure of a relay now, or -1.
+func metric(t *testing.T, r *testRelay, sample string) float64 {
+	t.Helper()
+	status, body, _ := r.ask(t, "GET", "/metrics", "", map[string]string{"Authorization": "Bearer " + r.AdminToken()})
+	if status != http.StatusOK {
+		t.Fatalf("the figures: status %d", status)
+	}
+	return figure(body, sample)
+}
+
 func TestMetricsCountWhatHappens(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	admin := map[string]string{"Authorization": "Bearer " + s.AdminToken()}

@@ -128,6 +128,9 @@ func (f *File) Run(ctx context.Context, log *slog.Logger, domain string, others 
 	}
 }
 
+// Until is when the certificate ends.
+func (f *File) Until() time.Time { return f.cert.Load().Leaf.NotAfter }
+
 // Covers returns the certificate if it is for the name, or all names of a wildcard,
 // else nil.
 func (f *File) Covers(name string) *x509.Certificate {

@@ -49,6 +49,16 @@ func (a *ACME) State(ctx context.Context, name string) State {
 	return s
 }
 
+// Until is when the certificate of a name ends that this node shows; false if it has
+// shown none yet.
+func (a *ACME) Until(name string) (time.Time, bool) {
+	leaf := a.shown(name)
+	if leaf == nil {
+		return time.Time{}, false
+	}
+	return leaf.NotAfter, true
+}
+
 // sayAgain is how often it is logged that the renewal of one certificate fails.
 const sayAgain = time.Hour
 

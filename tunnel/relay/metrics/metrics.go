@@ -3,7 +3,9 @@
 package metrics
 
 import (
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -100,6 +102,8 @@ type Sources struct {
 	// Unnamed counts the sessions whose agent has not named itself yet, and those
 	// that were ended for that since the start.
 	Unnamed func() (open int, turnedAway uint64)
+	// CertificatesEnd is when the public certificate ends that ends first, by source.
+	CertificatesEnd func() map[string]time.Time
 }
 
 // Text is the figures now; ready is whether new visitors should come.
@@ -113,6 +117,7 @@ func (s Sources) Text(ready bool) string {
 	p.Sample(prom.Truth(ready))
 	s.agentFigures(&p)
 	s.visitorFigures(&p)
+	s.certificateFigures(&p)
 	s.storeFigures(&p)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -195,6 +200,14 @@ func (s Sources) visitorFigures(p *prom.Text) {
 	p.Family("adit_relay_visitor_bytes_total", "counter", "Visitors' payload.")
 	p.Sample(float64(f.BytesIn), "direction", "in")
 	p.Sample(float64(f.BytesOut), "direction", "out")
+}
+
+func (s Sources) certificateFigures(p *prom.Text) {
+	p.Family("adit_relay_certificate_end_time_seconds", "gauge", "When the certificate ends that ends first of those shown to visitors here, in seconds since 1970, by source: file or acme.")
+	ends := s.CertificatesEnd()
+	for _, source := range slices.Sorted(maps.Keys(ends)) {
+		p.Sample(float64(ends[source].Unix()), "source", source)
+	}
 }
 
 func (s Sources) storeFigures(p *prom.Text) {
