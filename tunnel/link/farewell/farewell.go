@@ -40,9 +40,9 @@ type Word struct {
 type Book struct {
 	file *os.File
 	log  *slog.Logger
-	left map[ID]Word
 
 	mu     sync.Mutex
+	left   map[ID]Word
 	slots  map[ID]int64
 	free   []int64 // slots below next that nobody has
 	next   int64
@@ -80,9 +80,15 @@ func Open(path string, log *slog.Logger) (*Book, error) {
 	return b, nil
 }
 
-// Left is what the process before has left, by session. Each is kept until it is
-// dropped.
-func (b *Book) Left() map[ID]Word { return b.left }
+// Left gives what the process before has left, by session, to the first who asks. In
+// the file each is kept until it is dropped.
+func (b *Book) Left() map[ID]Word {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := b.left
+	b.left = nil
+	return left
+}
 
 // Keep sets the word to a session's peer.
 func (b *Book) Keep(id ID, w Word) {

@@ -3,7 +3,6 @@ package farewell
 import (
 	"bytes"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -36,8 +35,8 @@ func words() map[ID]Word {
 func TestWordsAreLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), File)
 	b := open(t, path)
-	if len(b.Left()) != 0 {
-		t.Fatalf("a new file has %v", b.Left())
+	if left := b.Left(); len(left) != 0 {
+		t.Fatalf("a new file has %v", left)
 	}
 	want := words()
 	for id, w := range want {
@@ -49,8 +48,8 @@ func TestWordsAreLeft(t *testing.T) {
 	b.Close()
 	b.Keep(ID{9}, want[ID{1}])
 	b = open(t, path)
-	if !reflect.DeepEqual(b.Left(), want) {
-		t.Fatalf("left: %v, want %v", b.Left(), want)
+	if left := b.Left(); !reflect.DeepEqual(left, want) {
+		t.Fatalf("left: %v, want %v", left, want)
 	}
 	b.Drop(ID{2})
 	b.Drop(ID{8})
@@ -62,10 +61,10 @@ func TestWordsAreLeft(t *testing.T) {
 		t.Errorf("the file: %v, %v; want three slots, for the owner alone", info, err)
 	}
 	b = open(t, path)
-	if !reflect.DeepEqual(b.Left(), want) {
-		t.Fatalf("left: %v, want %v", b.Left(), want)
+	if left := b.Left(); !reflect.DeepEqual(left, want) {
+		t.Fatalf("left: %v, want %v", left, want)
 	}
-	for id := range maps.Clone(want) {
+	for id := range want {
 		b.Drop(id)
 	}
 	b.Close()
@@ -105,13 +104,14 @@ func TestDamagedWordsAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := open(t, path)
-		if len(b.Left()) != 0 {
-			t.Fatalf("byte %d changed: left %v", at, b.Left())
+		if left := b.Left(); len(left) != 0 {
+			t.Fatalf("byte %d changed: left %v", at, left)
 		}
 		b.Keep(id, w)
 		b.Close()
-		if b = open(t, path); !reflect.DeepEqual(b.Left(), map[ID]Word{id: w}) {
-			t.Fatalf("byte %d changed, and written anew: left %v", at, b.Left())
+		b = open(t, path)
+		if left := b.Left(); !reflect.DeepEqual(left, map[ID]Word{id: w}) {
+			t.Fatalf("byte %d changed, and written anew: left %v", at, left)
 		}
 		b.Close()
 	}

@@ -65,9 +65,8 @@ type leftWord struct {
 }
 
 func newFarewells(book *farewell.Book) *farewells {
-	f := new(farewells)
-	if book != nil && len(book.Left()) > 0 {
-		f.words = make(map[farewell.ID]*leftWord)
+	f := &farewells{words: make(map[farewell.ID]*leftWord)}
+	if book != nil {
 		for id, w := range book.Left() {
 			f.words[id] = &leftWord{Word: w}
 		}
@@ -77,17 +76,17 @@ func newFarewells(book *farewell.Book) *farewells {
 
 // sayFarewells says them to those whose address is known, and forgets them.
 func (l *Listener) sayFarewells(ctx context.Context) {
-	if l.cfg.Farewells == nil || len(l.cfg.Farewells.Left()) == 0 {
+	words := l.farewells.words // only here it becomes another, and what is read here never changes
+	if len(words) == 0 {
 		return
 	}
-	left := l.cfg.Farewells.Left()
-	ids := slices.Collect(maps.Keys(left))
+	ids := slices.Collect(maps.Keys(words))
 	begun := time.Now()
 	for round := range 2 {
 		for part := range slices.Chunk(ids, farewellsAtOnce) {
 			for _, id := range part {
-				if w := left[id]; w.To.IsValid() {
-					l.say(w)
+				if w := words[id]; w.To.IsValid() {
+					l.say(w.Word)
 				}
 				if round == 1 {
 					l.cfg.Farewells.Drop(id)

@@ -151,7 +151,7 @@ func TestAKilledServerIsNoticedAtItsReturn(t *testing.T) {
 					return time.Since(begun) >= test.lost, 5 * time.Millisecond
 				})
 				m.start()
-				if n := len(m.book.Left()); n != 2 {
+				if n := len(m.l.farewells.words); n != 2 {
 					t.Errorf("%d words are left, want 2", n)
 				}
 				ends(t, c, test.within)
