@@ -125,7 +125,7 @@ func TestIdleDaemonIsToldOfAKilledRelay(t *testing.T) {
 	if back > 5*time.Second {
 		t.Errorf("the tunnel answered %v after the relay was there again, want a second or less", back)
 	}
-	if log := agent.proc.stderr.String(); !strings.Contains(log, "session lost") || !strings.Contains(log, link.ErrRestarted.Error()) {
+	if log := agent.proc.stderr.String(); !strings.Contains(log, "session lost") || !strings.Contains(log, link.ErrForgotten.Error()) {
 		t.Errorf("the daemon's log does not say why the session ended:\n%s", log)
 	}
 }

@@ -215,6 +215,24 @@ func TestDetourIsNotTakenForASessionThatIsGone(t *testing.T) {
 	})
 }
 
+// TestASessionThatIsGoneIsToldOf wakes an agent whose relay has ended the session
+// meanwhile, as it does while the agent's machine sleeps.
+func TestASessionThatIsGoneIsToldOf(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		client, server := dialDetourPair(t, s)
+		s.block(true)
+		server.Close("the agent is silent") // which it cannot hear
+		s.block(false)
+		woken := time.Now()
+		client.(*dtlsSession).Probe()
+		<-client.Done()
+		if took := time.Since(woken); took > 100*time.Millisecond || !errors.Is(client.Err(), ErrForgotten) {
+			t.Errorf("ended after %v with %v, want two ways through the network and %v", took, client.Err(), ErrForgotten)
+		}
+		client.Close("over")
+	})
+}
+
 // TestDetourGoesThroughTheProxy names a proxy, which alone can reach the relay.
 func TestDetourGoesThroughTheProxy(t *testing.T) {
 	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {

@@ -38,9 +38,9 @@ var (
 	ErrReset = reliable.ErrReset
 	// ErrTimeout is the reason of a session whose peer went silent.
 	ErrTimeout = reliable.ErrTimeout
-	// ErrRestarted is the reason of an agent's session whose relay was killed and has
-	// started again.
-	ErrRestarted = record.ErrRestarted
+	// ErrForgotten is the reason of an agent's session that the relay has not any more:
+	// it was killed and has started again, or the agent was away for too long.
+	ErrForgotten = record.ErrForgotten
 )
 
 // Session is one authenticated, multiplexed connection. All methods may be

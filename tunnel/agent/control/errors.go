@@ -130,8 +130,8 @@ func Describe(err error, addr string) string {
 		return relay + " ended the session: " + closed.Reason
 	case errors.Is(err, link.ErrTimeout):
 		return relay + " has gone silent; trying again"
-	case errors.Is(err, link.ErrRestarted):
-		return relay + " was restarted; trying again"
+	case errors.Is(err, link.ErrForgotten):
+		return relay + " was restarted, or could not reach this machine for a while; trying again"
 	case errors.Is(err, socketerr.Refused):
 		return "nothing answers for " + relay + "; it may be down, or the port is another"
 	case errors.Is(err, socketerr.NetworkUnreachable), errors.Is(err, socketerr.HostUnreachable), errors.Is(err, socketerr.NetworkDown):

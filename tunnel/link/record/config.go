@@ -36,9 +36,9 @@ const (
 var (
 	// ErrPeerClosed is the end by the peer's close_notify.
 	ErrPeerClosed = &endError{"the peer closed the session"}
-	// ErrRestarted is the end by a farewell: the peer's process was killed, and there
-	// is another in its place.
-	ErrRestarted = &endError{"the peer was started anew"}
+	// ErrForgotten is the end by a farewell: the peer has no such session any more, as it
+	// was started anew, or as this side was silent for too long.
+	ErrForgotten = &endError{"the peer has no such session any more"}
 	// ErrExhausted is the end of a session whose keys have sealed all they may.
 	ErrExhausted = &endError{"the session's keys are used up"}
 	errClosed    = &endError{"session closed"}

@@ -29,7 +29,7 @@ type Conn struct {
 	listener *Listener // nil at a client
 	state    ConnectionState
 	localCID []byte // what the peer's records carry; set with ready
-	farewell []byte // what ends the session if this process cannot; set with ready, or nil
+	farewell []byte // at a listener: what tells the peer of the end that it did not hear of; set with ready, or nil
 
 	// At a listener: the address and the random bytes that its ClientHello came
 	// with, and who had that address before, while this one's handshake is under way.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -18,16 +19,20 @@ const (
 	farewellsAtOnce = 20
 	farewellPause   = 20 * time.Millisecond
 	farewellAgain   = time.Second
-	// answerTime is how long peers are answered that are heard, perhaps from another
-	// address: by then they have noticed. Each is so often at most.
-	answerTime = 30 * time.Second
-	answers    = 16
 )
 
-// sealFarewell makes the record that ends a Listener's session should its process be
-// killed: an alert that the keys of the session have sealed, as a last one would be.
+// answers is how often the peer of one session that has ended is told so, and
+// mostFarewells of how many of them that is known: the newest.
+const (
+	answers       = 16
+	mostFarewells = 1 << 14
+)
+
+// sealFarewell makes the record that ends a Listener's session for its peer, should
+// that not hear of the end: an alert that the keys of the session have sealed, as a last
+// one would be.
 func (c *Conn) sealFarewell() {
-	if c.listener == nil || c.cfg.Farewells == nil || len(c.localCID) == 0 {
+	if c.listener == nil || len(c.localCID) == 0 {
 		return
 	}
 	p := make([]byte, c.out.head+2+c.out.tail)
@@ -36,10 +41,10 @@ func (c *Conn) sealFarewell() {
 	c.farewell = p
 }
 
-// keepFarewell notes where the peer of a session is to be told. On a detour it is not
-// known where, nor needed: the end of the connection tells it.
+// keepFarewell notes where the peer of a session is to be told, should this process be
+// killed. On a detour it is not known where, nor needed: the end of the connection tells it.
 func (l *Listener) keepFarewell(c *Conn) {
-	if c.farewell == nil {
+	if c.farewell == nil || l.cfg.Farewells == nil {
 		return
 	}
 	w := farewell.Word{Record: c.farewell}
@@ -53,40 +58,79 @@ func (l *Listener) keepFarewell(c *Conn) {
 	}
 }
 
-// farewells are those that the process before has left.
-type farewells struct {
-	mu    sync.Mutex
-	words map[farewell.ID]*leftWord // nil: nobody is answered any more
+// endFarewell notes that a session has ended. Its peer may not know it: it slept, or
+// what told it was lost.
+func (l *Listener) endFarewell(c *Conn) {
+	id := farewell.ID(c.routeKey)
+	if l.cfg.Farewells != nil {
+		l.cfg.Farewells.Drop(id)
+	}
+	var alert *AlertError
+	if c.ready.Load() && c.farewell != nil && !errors.Is(c.err, ErrPeerClosed) && !errors.As(c.err, &alert) {
+		l.farewells.add(id, c.farewell)
+	}
 }
 
-type leftWord struct {
-	farewell.Word
+// farewells are those of sessions that have ended, also of the process before.
+type farewells struct {
+	mu    sync.Mutex
+	words map[farewell.ID]*lastWord
+	order []farewell.ID // the oldest first
+}
+
+type lastWord struct {
+	record   []byte
 	answered int
 }
 
-func newFarewells(book *farewell.Book) *farewells {
-	f := &farewells{words: make(map[farewell.ID]*leftWord)}
-	if book != nil {
-		for id, w := range book.Left() {
-			f.words[id] = &leftWord{Word: w}
-		}
-	}
-	return f
-}
-
-// sayFarewells says them to those whose address is known, and forgets them.
-func (l *Listener) sayFarewells(ctx context.Context) {
-	words := l.farewells.words // only here it becomes another, and what is read here never changes
-	if len(words) == 0 {
+func (f *farewells) add(id farewell.ID, record []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.words[id] != nil {
 		return
 	}
-	ids := slices.Collect(maps.Keys(words))
+	if len(f.order) == mostFarewells {
+		delete(f.words, f.order[0])
+		f.order = f.order[1:]
+	}
+	if f.words == nil {
+		f.words = make(map[farewell.ID]*lastWord)
+	}
+	f.words[id] = &lastWord{record: record}
+	f.order = append(f.order, id)
+}
+
+// answer is the word to a session's peer that is heard, or nil if it is to have none.
+func (f *farewells) answer(id farewell.ID) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.words[id]
+	if w == nil || w.answered == answers {
+		return nil
+	}
+	w.answered++
+	return w.record
+}
+
+// sayFarewells says what the process before has left to those whose address is known.
+func (l *Listener) sayFarewells(ctx context.Context) {
+	if l.cfg.Farewells == nil {
+		return
+	}
+	left := l.cfg.Farewells.Left()
+	if len(left) == 0 {
+		return
+	}
+	for id, w := range left {
+		l.farewells.add(id, w.Record)
+	}
+	ids := slices.Collect(maps.Keys(left))
 	begun := time.Now()
 	for round := range 2 {
 		for part := range slices.Chunk(ids, farewellsAtOnce) {
 			for _, id := range part {
-				if w := words[id]; w.To.IsValid() {
-					l.say(w.Word)
+				if w := left[id]; w.To.IsValid() {
+					l.say(w)
 				}
 				if round == 1 {
 					l.cfg.Farewells.Drop(id)
@@ -101,10 +145,6 @@ func (l *Listener) sayFarewells(ctx context.Context) {
 		}
 	}
 	l.cfg.Logger.Info("agents of before were told of the new start", "sessions", len(ids))
-	sleep(ctx, time.Until(begun.Add(answerTime)))
-	l.farewells.mu.Lock()
-	l.farewells.words = nil
-	l.farewells.mu.Unlock()
 }
 
 // say sends a word, from where its peer was spoken to if that is still an address here.
@@ -115,24 +155,18 @@ func (l *Listener) say(w farewell.Word) {
 	}
 }
 
-// answerFarewell answers a record of a session of the process before, and reports
-// whether it did.
+// answerFarewell answers a record of a session that has ended, and reports whether it did.
 func (l *Listener) answerFarewell(p []byte, to *path) bool {
 	r, _, ok := parse(p, cidSize)
 	if !ok || r.typ != typeCID {
 		return false
 	}
-	f := l.farewells
-	f.mu.Lock()
-	w := f.words[farewell.ID(r.cid)]
-	if ok = w != nil && w.answered < answers; ok {
-		w.answered++
+	word := l.farewells.answer(farewell.ID(r.cid))
+	if word == nil {
+		return false
 	}
-	f.mu.Unlock()
-	if ok {
-		_ = to.sock.conn.WriteBatch([][]byte{w.Record}, to.addr)
-	}
-	return ok
+	_ = to.sock.conn.WriteBatch([][]byte{word}, to.addr)
+	return true
 }
 
 // sleep waits, and reports whether ctx has not ended.

@@ -116,8 +116,8 @@ func ends(t *testing.T, c *Conn, within time.Duration) {
 	case <-time.After(time.Minute):
 		t.Fatal("the session goes on")
 	}
-	if err := c.Err(); !errors.Is(err, ErrRestarted) || !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the session's end: %v, want %v", err, ErrRestarted)
+	if err := c.Err(); !errors.Is(err, ErrForgotten) || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the session's end: %v, want %v", err, ErrForgotten)
 	}
 	if took := time.Since(begun); took > within {
 		t.Errorf("the end took %v, want %v at most", took, within)
@@ -151,7 +151,8 @@ func TestAKilledServerIsNoticedAtItsReturn(t *testing.T) {
 					return time.Since(begun) >= test.lost, 5 * time.Millisecond
 				})
 				m.start()
-				if n := len(m.l.farewells.words); n != 2 {
+				synctest.Wait()
+				if n := len(m.l.farewells.order); n != 2 {
 					t.Errorf("%d words are left, want 2", n)
 				}
 				ends(t, c, test.within)
@@ -184,7 +185,7 @@ func TestAFarewellFindsWhoMoved(t *testing.T) {
 }
 
 // TestAFarewellAnswersWhoIsHeard: a client whose address has changed, as a NAT may have
-// it, is told when it speaks; not for ever, and not everybody.
+// it, is told when it speaks; and none without end.
 func TestAFarewellAnswersWhoIsHeard(t *testing.T) {
 	mortalBubble(t, func(m *mortal) {
 		c, _ := m.dial("198.51.100.1:1000")
@@ -216,14 +217,50 @@ func TestAFarewellAnswersWhoIsHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends(t, c, 50*time.Millisecond)
-		time.Sleep(answerTime)
-		said = sent()
-		send(t, late, "and now?")
-		time.Sleep(time.Second)
-		if got := sent() - said; got != 0 {
-			t.Errorf("%d answers after %v, want none", got, answerTime)
-		}
 		late.Close()
+	})
+}
+
+// TestWhoSleptIsTold: a session may have ended while its client could not hear of it.
+func TestWhoSleptIsTold(t *testing.T) {
+	mortalBubble(t, func(m *mortal) {
+		c, s := m.dial("198.51.100.1:1000")
+		m.net.setJudge(func(_, _ netip.AddrPort, _ []byte) (bool, time.Duration) { return false, 0 })
+		s.Close() // as for its silence
+		time.Sleep(8 * time.Hour)
+		m.net.setJudge(nil)
+		send(t, c, "good morning")
+		ends(t, c, 50*time.Millisecond)
+	})
+}
+
+// TestFarewellsAreBounded: those of the newest sessions are kept, and none of whom
+// knows of the end.
+func TestFarewellsAreBounded(t *testing.T) {
+	mortalBubble(t, func(m *mortal) {
+		c, s := m.dial("198.51.100.1:1000")
+		c.Close()
+		<-s.Done()
+		f := &m.l.farewells
+		if word := f.answer(farewell.ID(s.routeKey)); word != nil {
+			t.Error("a client that has closed its session is to be told of that")
+		}
+		id := func(i int) farewell.ID { return farewell.ID{1, byte(i >> 16), byte(i >> 8), byte(i)} }
+		for i := range mostFarewells + 10 {
+			f.add(id(i), []byte("word"))
+			f.add(id(i), []byte("another"))
+		}
+		for i := range 10 {
+			if f.answer(id(i)) != nil {
+				t.Errorf("word %d is there, want the newest %d", i, mostFarewells)
+			}
+			if word := f.answer(id(10 + i)); string(word) != "word" {
+				t.Errorf("word %d is %q", 10+i, word)
+			}
+		}
+		if len(f.words) != mostFarewells || len(f.order) != mostFarewells {
+			t.Errorf("%d words and %d in order, want %d", len(f.words), len(f.order), mostFarewells)
+		}
 	})
 }
 

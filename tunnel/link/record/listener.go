@@ -18,7 +18,6 @@ import (
 	"adit/internal/crowd"
 	"adit/internal/netblock"
 	"adit/internal/udpbatch"
-	"adit/tunnel/link/farewell"
 )
 
 // repeatFor is how long a server may have to repeat its last flight, if the
@@ -54,8 +53,8 @@ type Listener struct {
 	changes atomic.Uint64 // counts changes of the tables
 
 	handshakes crowd.Crowd // under way
-	farewells  *farewells  // of the process before
-	beginning  gate        // before them
+	farewells  farewells
+	beginning  gate // before them
 
 	mu      sync.RWMutex
 	byCID   map[[cidSize]byte]*Conn
@@ -74,7 +73,6 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	return &Listener{
 		cfg: cfg, sock: &socket{conn: udpbatch.New(pc, cfg.batchOptions())},
 		cookies: newCookies(), accepted: make(chan *Conn, acceptBacklog), done: make(chan struct{}),
-		farewells:  newFarewells(cfg.Farewells),
 		handshakes: crowd.Crowd{PerBlock: cfg.MaxHandshakesPerAddress, Most: cfg.MaxHandshakes, Grace: handshakeGrace},
 		beginning:  newGate(),
 		byCID:      map[[cidSize]byte]*Conn{}, byAddr: map[netip.AddrPort]*Conn{},
@@ -488,9 +486,7 @@ func (l *Listener) forget(c *Conn) {
 	defer l.mu.Unlock()
 	if l.byCID[c.routeKey] == c {
 		delete(l.byCID, c.routeKey)
-		if l.cfg.Farewells != nil {
-			l.cfg.Farewells.Drop(farewell.ID(c.routeKey))
-		}
+		l.endFarewell(c)
 	}
 	l.dropAddr(c)
 	l.changes.Add(1)

@@ -201,7 +201,7 @@ func (c *Conn) alert(plain []byte, number uint64) {
 	switch {
 	case len(plain) != 2:
 	case number == farewellNumber:
-		c.ending = ErrRestarted
+		c.ending = ErrForgotten
 	case plain[1] == alertCloseNotify:
 		c.ending = ErrPeerClosed
 	case plain[0] == alertFatal:
