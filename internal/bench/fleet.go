@@ -106,6 +106,39 @@ func measureFleet(ctx context.Context, t *table, column, dir string, o *origin, 
 		t.add(fmt.Sprintf("%d %% back after the relay was killed", part), "s", column, time.Since(begun).Seconds())
 	}
 	t.add("CPU of relay for the return of all", "ms each", column, float64(lab.relay.cpu().Microseconds())/1e3/n)
+	if err := rest(ctx); err != nil {
+		return err
+	}
+	// None of them has noticed anything, but over TLS: the relay's word counts, not theirs.
+	lab.relay.end()
+	if err := lab.startRelay(ctx); err != nil {
+		return err
+	}
+	begun = time.Now()
+	for _, part := range []int{50, 100} {
+		if err := pollFor(ctx, fleetWait, func() error { return lab.served(ctx, opts.agents*part/100) }); err != nil {
+			return err
+		}
+		t.add(fmt.Sprintf("%d %% back after a return at once", part), "s", column, time.Since(begun).Seconds())
+	}
+	return nil
+}
+
+// served is an error unless the relay serves so many endpoints.
+func (l *lab) served(ctx context.Context, n int) error {
+	out, err := exec.CommandContext(ctx, l.program, "relay", "status", "--json", "--data_dir", l.relayData()).Output()
+	if err != nil {
+		return fmt.Errorf("ask the relay: %w", err)
+	}
+	var status struct {
+		Endpoints int `json:"endpoint_count"`
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		return err
+	}
+	if status.Endpoints < n {
+		return fmt.Errorf("%d of %d endpoints are served", status.Endpoints, n)
+	}
 	return nil
 }
 

@@ -27,6 +27,7 @@ func TestManyAgentsAreMeasured(t *testing.T) {
 	for _, name := range []string{
 		"all connected for the first time", "CPU of relay for that", "memory of each, agents",
 		"50 % back after the relay was killed", "100 % back after the relay was killed", "CPU of relay for the return of all",
+		"50 % back after a return at once", "100 % back after a return at once",
 	} {
 		if got[name] <= 0 {
 			t.Errorf("%s: got %v", name, got[name])

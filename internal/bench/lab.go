@@ -238,7 +238,12 @@ func (l *lab) startRelay(ctx context.Context) error {
 }
 
 func poll(ctx context.Context, condition func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	return pollFor(ctx, 30*time.Second, condition)
+}
+
+// pollFor is poll with a time of its own.
+func pollFor(ctx context.Context, limit time.Duration, condition func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
