@@ -217,7 +217,10 @@ const chinese: readonly Sentence[] = [
   ],
   ['{0*} ended the session: {1*}', '{0*}结束了会话：{1*}'],
   ['{0*} has gone silent; trying again', '{0*}没有响应，正在重试'],
-  ['{0*} was restarted, or could not reach this machine for a while; trying again', '{0*}已重新启动，或暂时无法连到这台电脑，正在重试'],
+  [
+    '{0*} was restarted, or could not reach this machine for a while; trying again',
+    '{0*}已重新启动，或暂时无法连到这台电脑，正在重试',
+  ],
   [
     'nothing answers for {0*}; it may be down, or the port is another',
     '{0*}没有响应，它可能已停止，或端口不对',
