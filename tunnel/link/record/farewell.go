@@ -48,11 +48,11 @@ func (l *Listener) keepFarewell(c *Conn) {
 		return
 	}
 	w := farewell.Word{Record: c.farewell}
-	if at := c.at.Load(); at.sock == l.sock {
-		w.To, w.From = at.addr.AddrPort, at.addr.Local()
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if at := c.at.Load(); at.sock == l.sock { // here, so that who comes last has the newest
+		w.To, w.From = at.addr.AddrPort, at.addr.Local()
+	}
 	if l.byCID[c.routeKey] == c {
 		l.cfg.Farewells.Keep(farewell.ID(c.routeKey), w)
 	}
