@@ -176,8 +176,8 @@ func (r *Relay) certificatesEnd() map[string]time.Time {
 		if name == "" || r.file != nil && r.file.Covers(name) != nil {
 			continue
 		}
-		first, any := ends[console.CertificateACME]
-		if until, ok := r.acme.Until(name); ok && (!any || until.Before(first)) {
+		first, known := ends[console.CertificateACME]
+		if until, ok := r.acme.Until(name); ok && (!known || until.Before(first)) {
 			ends[console.CertificateACME] = until
 		}
 	}
