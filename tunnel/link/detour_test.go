@@ -220,6 +220,7 @@ func TestDetourIsNotTakenForASessionThatIsGone(t *testing.T) {
 func TestASessionThatIsGoneIsToldOf(t *testing.T) {
 	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
 		client, server := dialDetourPair(t, s)
+		time.Sleep(time.Minute)
 		s.block(true)
 		server.Close("the agent is silent") // which it cannot hear
 		s.block(false)

@@ -28,8 +28,9 @@ type Conn struct {
 	isClient bool
 	listener *Listener // nil at a client
 	state    ConnectionState
-	localCID []byte // what the peer's records carry; set with ready
-	farewell []byte // at a listener: what tells the peer of the end that it did not hear of; set with ready, or nil
+	localCID []byte    // what the peer's records carry; set with ready
+	farewell []byte    // at a listener: what tells the peer of the end that it did not hear of; set with ready, or nil
+	since    time.Time // when there was a farewell
 
 	// At a listener: the address and the random bytes that its ClientHello came
 	// with, and who had that address before, while this one's handshake is under way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -22,10 +23,12 @@ const (
 )
 
 // answers is how often the peer of one session that has ended is told so, and
-// mostFarewells of how many of them that is known: the newest.
+// mostFarewells of how many of them that is known: the newest of those that lasted.
+// Those of strangers do not, and take no places of others by that.
 const (
 	answers       = 16
 	mostFarewells = 1 << 14
+	lasted        = 15 * time.Second
 )
 
 // sealFarewell makes the record that ends a Listener's session for its peer, should
@@ -38,7 +41,7 @@ func (c *Conn) sealFarewell() {
 	p := make([]byte, c.out.head+2+c.out.tail)
 	p[c.out.head], p[c.out.head+1] = alertFatal, alertInternalError
 	c.out.seal(p, typeAlert, epoch1|farewellNumber)
-	c.farewell = p
+	c.farewell, c.since = p, time.Now()
 }
 
 // keepFarewell notes where the peer of a session is to be told, should this process be
@@ -65,8 +68,11 @@ func (l *Listener) endFarewell(c *Conn) {
 	if l.cfg.Farewells != nil {
 		l.cfg.Farewells.Drop(id)
 	}
+	if !c.ready.Load() || c.farewell == nil || time.Since(c.since) < lasted {
+		return
+	}
 	var alert *AlertError
-	if c.ready.Load() && c.farewell != nil && !errors.Is(c.err, ErrPeerClosed) && !errors.As(c.err, &alert) {
+	if !errors.Is(c.err, ErrPeerClosed) && !errors.As(c.err, &alert) {
 		l.farewells.add(id, c.farewell)
 	}
 }
@@ -151,7 +157,7 @@ func (l *Listener) sayFarewells(ctx context.Context) {
 func (l *Listener) say(w farewell.Word) {
 	packets := [][]byte{w.Record}
 	if l.sock.conn.WriteBatch(packets, udpbatch.AddrFrom(w.To, w.From)) != nil {
-		_ = l.sock.conn.WriteBatch(packets, ForeignAddr(w.To))
+		_ = l.sock.conn.WriteBatch(packets, udpbatch.AddrFrom(w.To, netip.Addr{}))
 	}
 }
 

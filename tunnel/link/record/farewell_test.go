@@ -225,6 +225,7 @@ func TestAFarewellAnswersWhoIsHeard(t *testing.T) {
 func TestWhoSleptIsTold(t *testing.T) {
 	mortalBubble(t, func(m *mortal) {
 		c, s := m.dial("198.51.100.1:1000")
+		time.Sleep(lasted)
 		m.net.setJudge(func(_, _ netip.AddrPort, _ []byte) (bool, time.Duration) { return false, 0 })
 		s.Close() // as for its silence
 		time.Sleep(8 * time.Hour)
@@ -234,16 +235,22 @@ func TestWhoSleptIsTold(t *testing.T) {
 	})
 }
 
-// TestFarewellsAreBounded: those of the newest sessions are kept, and none of whom
-// knows of the end.
+// TestFarewellsAreBounded: those of the newest sessions that lasted are kept, and none of
+// whom knows of the end.
 func TestFarewellsAreBounded(t *testing.T) {
 	mortalBubble(t, func(m *mortal) {
 		c, s := m.dial("198.51.100.1:1000")
+		_, brief := m.dial("198.51.100.2:1000")
+		brief.Close()
+		time.Sleep(lasted)
 		c.Close()
 		<-s.Done()
 		f := &m.l.farewells
 		if word := f.answer(farewell.ID(s.routeKey)); word != nil {
 			t.Error("a client that has closed its session is to be told of that")
+		}
+		if word := f.answer(farewell.ID(brief.routeKey)); word != nil {
+			t.Error("a session that did not last has a place")
 		}
 		id := func(i int) farewell.ID { return farewell.ID{1, byte(i >> 16), byte(i >> 8), byte(i)} }
 		for i := range mostFarewells + 10 {

@@ -42,5 +42,5 @@ func (l *Listener) SendForeign(p []byte, to udpbatch.Addr) error {
 
 // ForeignAddr is the address for SendForeign to a peer of which nothing came yet.
 func ForeignAddr(to netip.AddrPort) udpbatch.Addr {
-	return udpbatch.Addr{AddrPort: netip.AddrPortFrom(to.Addr().Unmap(), to.Port())}
+	return udpbatch.AddrFrom(to, netip.Addr{})
 }
