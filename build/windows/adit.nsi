@@ -114,8 +114,15 @@ FunctionEnd
     Rename "$INSTDIR\adit-tray.exe.old" "$INSTDIR\adit-tray.exe"
   ${EndIf}
   DetailPrint "$(InUse)"
-  nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
-  Pop $0
+  ; A machine at its limits may be too slow for the service manager, which gives up.
+  ${For} $1 1 3
+    nsExec::ExecToLog '"$INSTDIR\adit.exe" service start'
+    Pop $0
+    ${If} $0 == 0
+      ${ExitFor}
+    ${EndIf}
+    Sleep 1000
+  ${Next}
   SetErrorLevel 3
   Abort "$(InUse)"
 !macroend

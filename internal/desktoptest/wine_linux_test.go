@@ -285,9 +285,17 @@ func (w *windows) post(path, body string) string {
 	return out
 }
 
-// answers waits until a daemon of that version answers.
+// answers waits until a daemon of that version answers. If none does, the test ends with
+// what is known of the service.
 func (w *windows) answers(version string) {
 	w.t.Helper()
+	defer func() {
+		if w.t.Failed() {
+			status, err := w.run(time.Minute, adit, "service", "status")
+			log, _ := os.ReadFile(w.file("ProgramData/Adit/log/adit.log"))
+			w.t.Logf("the service: %s, %v; its log ends:\n%s", status, err, log[max(0, len(log)-4000):])
+		}
+	}()
 	until(w.t, patience, "no daemon "+version+" answers", func() bool {
 		out, err := w.get("/healthz")
 		return err == nil && strings.Contains(out, `"version":"`+version+`"`)
