@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"adit/internal/freeport"
 )
 
 // face is where visitors go: the direct path or the tunnels' public addresses.
@@ -93,13 +95,10 @@ type lab struct {
 	agents               *http.Client // of their local APIs
 }
 
+// freeAddr is an address that stays free while its server is away.
 func freeAddr(host string) (string, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	port, err := freeport.Find(1)
+	return net.JoinHostPort(host, strconv.Itoa(port)), err
 }
 
 func startLab(ctx context.Context, s setup) (_ *lab, err error) {

@@ -1,10 +1,11 @@
-// Package freeport gives tests ports that stay free while nobody listens at
-// them: until a server has started, and while it restarts. A port that the system
+// Package freeport gives tests and benchmarks ports that stay free while nobody
+// listens at them: until a server has started, and while it restarts. A port that the system
 // picked may be picked again by any program in between. These lie below the range
 // that systems pick from, and each process has a part of them for itself.
 package freeport
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -45,10 +46,21 @@ func Loopback(tb testing.TB) string {
 // Row returns the first of n such ports in a row.
 func Row(tb testing.TB, n int) int {
 	tb.Helper()
+	port, err := Find(n)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return port
+}
+
+// Find is Row outside of tests.
+func Find(n int) (int, error) {
 	own.Lock()
 	defer own.Unlock()
 	if own.lock == nil {
-		take(tb)
+		if err := take(); err != nil {
+			return 0, err
+		}
 	}
 	for row, tries := 0, 0; tries < 2*each; tries++ {
 		if own.at++; own.at >= own.from+each {
@@ -58,24 +70,22 @@ func Row(tb testing.TB, n int) int {
 			row = 0
 		}
 		if row == n {
-			return own.at - n + 1
+			return own.at - n + 1, nil
 		}
 	}
-	tb.Fatalf("no %d free ports in a row", n)
-	return 0
+	return 0, fmt.Errorf("no %d free ports in a row", n)
 }
 
 // take makes a part of the ports this process's own.
-func take(tb testing.TB) {
-	tb.Helper()
+func take() error {
 	for from := first; from+each <= last; from += each {
 		lock, err := lockfile.Take(filepath.Join(os.TempDir(), fmt.Sprintf("adit-ports-%d-%d.lock", os.Getuid(), from)))
 		if err == nil {
 			own.lock, own.from, own.at = lock, from, from-1
-			return
+			return nil
 		}
 	}
-	tb.Fatal("all ports for tests are taken by other runs")
+	return errors.New("all ports for tests are taken by other runs")
 }
 
 func isFree(port int) bool {

@@ -78,14 +78,19 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 		}
 		return c.Usage
 	}
-	down, err := a.measure(http.MethodGet, nil)
-	if err != nil || down < bandwidth*8/10 || down > bandwidth*11/10 {
-		t.Errorf("%.0f bytes a second come of %d, %v", down, bandwidth, err)
+	// Never more, and as much where the machine is not busy with something else.
+	held := func(way, method string, body func() io.Reader) {
+		eventually(t, way+" at the client's bandwidth", func() bool {
+			speed, err := a.measure(method, body())
+			if err != nil || speed > bandwidth*11/10 {
+				t.Fatalf("%.0f bytes a second %s of %d, %v", speed, way, bandwidth, err)
+			}
+			t.Logf("%.0f bytes a second %s", speed, way)
+			return speed >= bandwidth*8/10
+		})
 	}
-	up, err := a.measure(http.MethodPost, goodput.Source())
-	if err != nil || up < bandwidth*8/10 || up > bandwidth*11/10 {
-		t.Errorf("%.0f bytes a second go of %d, %v", up, bandwidth, err)
-	}
+	held("come", http.MethodGet, func() io.Reader { return nil })
+	held("go", http.MethodPost, goodput.Source)
 	if u := usage(); u.BytesIn < bandwidth || u.BytesOut < bandwidth {
 		t.Errorf("counted are %+v", u)
 	}
@@ -95,7 +100,7 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	eventually(t, "the client is stopped", func() bool {
 		return usage().State == "stopped" && r.accounts.Of(a.welcome.ClientID).Stopped()
 	})
-	_, err = a.measure(http.MethodGet, nil)
+	_, err := a.measure(http.MethodGet, nil)
 	problem(t, err, wire.CodeForbidden)
 	_, err = a.measure(http.MethodPost, goodput.Source())
 	problem(t, err, wire.CodeForbidden)
