@@ -1,11 +1,13 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -35,7 +37,7 @@ const (
 // world is what a diagnosis touches beyond the agent.
 type world struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	lookup func(ctx context.Context, host string) ([]string, error)
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // as link.LookUp
 	getenv func(string) string
 	proxy  func(addr string) (*url.URL, error) // that leads to a relay over TLS; nil: none does
 	now    func() time.Time
@@ -44,7 +46,7 @@ type world struct {
 func realWorld() world {
 	return world{
 		dial:   new(net.Dialer).DialContext,
-		lookup: net.DefaultResolver.LookupHost,
+		lookup: link.LookUp,
 		getenv: os.Getenv,
 		proxy:  link.EnvironmentProxy,
 		now:    time.Now,
@@ -180,7 +182,7 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 	dns := diagnosis.Check{Name: "relay_dns", Tried: "the address of the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
 	tcp := diagnosis.Check{Name: "relay_tcp", Tried: "TCP to the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
 	udp := diagnosis.Check{Name: "relay_udp", Tried: "UDP to the relay", Status: diagnosis.Skipped, Result: "there is no session to see it by"}
-	host, _, err := net.SplitHostPort(st.Relay)
+	host, port, err := net.SplitHostPort(st.Relay)
 	if err != nil {
 		return []diagnosis.Check{dns, tcp, udp}
 	}
@@ -189,9 +191,10 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 	udp.Tried = "UDP to " + st.Relay
 	ctx, cancel := context.WithTimeout(ctx, 2*checkTimeout)
 	defer cancel()
-	found, err := w.lookup(ctx, host)
+	addrs, err := w.lookup(ctx, host)
+	found := addressList(addrs)
 	if via, no := w.proxy(st.Relay); no != nil || via != nil { // which TLS needs, and nothing else
-		dns.Status, dns.Result = diagnosis.OK, strings.Join(found, ", ")
+		dns.Status, dns.Result = diagnosis.OK, found
 		if err != nil {
 			dns.Status, dns.Result = diagnosis.Skipped, "the proxy looks it up for TLS; this machine cannot: "+reason(err)
 		}
@@ -201,13 +204,19 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 	if err != nil {
 		dns.Status, dns.Result = diagnosis.Failed, reason(err)
 		dns.Advice = "See whether this machine has a network and a name server; if it has, ask the relay's operator for its name."
-		tcp.Result = "the relay's address is not known"
-		return []diagnosis.Check{dns, tcp, udp}
+		if len(addrs) == 0 {
+			tcp.Result = "the relay's address is not known"
+			return []diagnosis.Check{dns, tcp, udp}
+		}
+		dns.Result += ", so the addresses of before are used: " + found
+		if st.Connected {
+			dns.Status = diagnosis.Warning
+			dns.Advice = "See to this machine's name server. The session needs none until the relay moves."
+		}
+	} else {
+		dns.Status, dns.Result = diagnosis.OK, found
 	}
-	dns.Status, dns.Result = diagnosis.OK, strings.Join(found, ", ")
-	dialing, stop := context.WithTimeout(ctx, checkTimeout)
-	defer stop()
-	conn, err := w.dial(dialing, "tcp", st.Relay)
+	conn, err := w.dialRelay(ctx, addrs, port)
 	if err != nil {
 		tcp.Status, tcp.Result = diagnosis.Warning, reason(err)
 		tcp.Advice = "Where UDP is blocked, TCP to this port is the way through: let it out through the firewall, and see that the relay runs."
@@ -222,6 +231,29 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 		tcp.Status, tcp.Result = diagnosis.OK, "the relay accepts connections"
 	}
 	return []diagnosis.Check{dns, tcp, checkUDP(udp, st)}
+}
+
+func addressList(addrs []netip.Addr) string {
+	var list []string
+	for _, a := range addrs {
+		list = append(list, a.Unmap().String())
+	}
+	return strings.Join(list, ", ")
+}
+
+// dialRelay connects to the first of the addresses at which the relay is. Its error is
+// the first one's.
+func (w world) dialRelay(ctx context.Context, addrs []netip.Addr, port string) (conn net.Conn, err error) {
+	for _, a := range addrs {
+		each, cancel := context.WithTimeout(ctx, checkTimeout)
+		c, failed := w.dial(each, "tcp", net.JoinHostPort(a.Unmap().String(), port))
+		cancel()
+		if failed == nil {
+			return c, nil
+		}
+		err = cmp.Or(err, failed)
+	}
+	return nil, err
 }
 
 // checkUDP reads off the session whether UDP passes.
@@ -370,6 +402,10 @@ func (w world) onlyIPv6(ctx context.Context, addr string) string {
 
 // reason is the part of a network error that says what happened.
 func reason(err error) string {
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsTimeout {
+		return "the name server has not answered"
+	}
 	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 		return "no answer within " + checkTimeout.String()
 	}
@@ -381,8 +417,7 @@ func reason(err error) string {
 		}
 		return op.Err.Error()
 	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if dns != nil {
 		return dns.Err
 	}
 	return err.Error()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -39,11 +40,11 @@ func testWorld(refused map[string]error, env map[string]string) world {
 			b.Close()
 			return a, nil
 		},
-		lookup: func(_ context.Context, host string) ([]string, error) {
+		lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
 			if err := refused[host]; err != nil {
 				return nil, err
 			}
-			return []string{"192.0.2.7"}, nil
+			return []netip.Addr{netip.MustParseAddr("192.0.2.7")}, nil
 		},
 		getenv: func(name string) string { return env[name] },
 		proxy: func(string) (*url.URL, error) {
@@ -75,6 +76,10 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 	fresh := agent.Status{State: agent.StateUnconfigured}
 	auth := newFakeAgent().Auth()
 	refusal := errors.New("connection refused")
+	lastKnown := testWorld(nil, nil)
+	lastKnown.lookup = func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("192.0.2.7")}, &net.DNSError{Err: "server misbehaving"}
+	}
 	late := testWorld(nil, nil)
 	late.now = func() time.Time { return time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {
@@ -98,11 +103,19 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=skipped relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
 		{
-			"relay down", testWorld(map[string]error{"relay.example:4433": refusal}, nil), lost, auth,
+			"no name server any more", lastKnown, lost, auth,
+			"token=ok clock=ok proxy=ok relay_dns=failed relay_tcp=ok relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
+		},
+		{
+			"no name server, which nobody needs", lastKnown, connected, auth,
+			"token=ok clock=ok proxy=ok relay_dns=warning relay_tcp=ok relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
+		},
+		{
+			"relay down", testWorld(map[string]error{"192.0.2.7:4433": refusal}, nil), lost, auth,
 			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
 		{
-			"TCP blocked", testWorld(map[string]error{"relay.example:4433": refusal}, nil), connected, auth,
+			"TCP blocked", testWorld(map[string]error{"192.0.2.7:4433": refusal}, nil), connected, auth,
 			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=warning relay_udp=ok session=ok listener=ok local_service=ok local_service=ok",
 		},
 		{
@@ -127,13 +140,13 @@ func TestDiagnosisFindsWhatIsWrong(t *testing.T) {
 		},
 		{
 			"nothing but a proxy leads out", testWorld(
-				map[string]error{"relay.example": &net.DNSError{Err: "no such host"}, "relay.example:4433": refusal},
+				map[string]error{"relay.example": &net.DNSError{Err: "no such host"}, "192.0.2.7:4433": refusal},
 				map[string]string{"HTTPS_PROXY": "http://proxy.example:3128"}), fallback, auth,
 			"token=ok clock=ok proxy=ok relay_dns=skipped relay_tcp=skipped relay_udp=warning session=ok listener=ok local_service=ok local_service=ok",
 		},
 		{
 			"a proxy for others", testWorld(
-				map[string]error{"relay.example:4433": refusal},
+				map[string]error{"192.0.2.7:4433": refusal},
 				map[string]string{"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "relay.example"}), lost, auth,
 			"token=ok clock=ok proxy=ok relay_dns=ok relay_tcp=failed relay_udp=skipped session=failed listener=ok local_service=ok local_service=ok",
 		},
@@ -228,6 +241,7 @@ func TestBetterChecksTakeThePlaceOfOwn(t *testing.T) {
 func TestReasonsAreShort(t *testing.T) {
 	for want, err := range map[string]error{
 		"no answer within 5s":        fmt.Errorf("dial: %w", context.DeadlineExceeded),
+		"server has not answered":    &net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true},
 		"no such host":               &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "x"}},
 		"strange":                    errors.New("strange"),
 		syscall.ECONNREFUSED.Error(): &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
@@ -239,7 +253,7 @@ func TestReasonsAreShort(t *testing.T) {
 }
 
 func TestDiagnoseSaysThatNothingListens(t *testing.T) {
-	addr := newFakeAgent().Status().Relay
+	addr := "192.0.2.7:4433" // where the name of newFakeAgent's relay leads
 	for _, c := range []struct {
 		err  error
 		want string

@@ -13,12 +13,15 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"adit/tunnel/link/lookup"
 )
 
 // DialConfig says which relay to dial and how.
 type DialConfig struct {
 	// Relay is the relay's address, host:port. A name is looked up anew at
-	// each Dial, and all of its addresses are tried.
+	// each Dial, and all of its addresses are tried; without an answer, those
+	// that it had last.
 	Relay string
 	// Fingerprint is of the authority to trust: Authority.Fingerprint.
 	Fingerprint [32]byte
@@ -41,7 +44,8 @@ type DialConfig struct {
 	// Proxy names the proxy for TLS to addr (host:port); nil without error
 	// means none. If Proxy is nil, EnvironmentProxy.
 	Proxy func(addr string) (*url.URL, error)
-	// Resolver looks names up. If nil, net.DefaultResolver.
+	// Resolver looks names up. It may have addresses and an error: of before, and
+	// why there are none of now. If nil, a lookup.Resolver that all sessions share.
 	Resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
@@ -61,13 +65,22 @@ type DialConfig struct {
 	ownSocket bool // ListenPacket is listenUDP
 }
 
+// names is what was found of relays' names.
+var names lookup.Resolver
+
+// LookUp returns the addresses of a relay's name as Dial finds them: without an answer,
+// those that it had last, together with the error that says why there is none.
+func LookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	return names.LookupNetIP(ctx, "ip", host)
+}
+
 func (c *DialConfig) withDefaults() *DialConfig {
 	cfg := *c
 	if cfg.Proxy == nil {
 		cfg.Proxy = EnvironmentProxy
 	}
 	if cfg.Resolver == nil {
-		cfg.Resolver = net.DefaultResolver
+		cfg.Resolver = &names
 	}
 	if cfg.ListenPacket == nil {
 		cfg.ListenPacket = listenUDP
@@ -151,13 +164,13 @@ func dialAuto(ctx context.Context, cfg *DialConfig) (Session, error) {
 			}
 			return dialTLS(ctx, cfg)
 		}},
-	})
+	}, nil)
 }
 
 // dialDTLS tries every address, and closes refused once each of them refused
 // UDP as a whole.
 func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Session, error) {
-	addrs, err := lookup(ctx, cfg)
+	addrs, unsure, err := addresses(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("dial relay %s over DTLS: %w", cfg.Relay, err)
 	}
@@ -168,7 +181,7 @@ func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Se
 		}})
 	}
 	if refused == nil || !cfg.ownSocket {
-		return race(ctx, attempts)
+		return race(ctx, attempts, unsure)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var probes, all sync.WaitGroup
@@ -188,7 +201,7 @@ func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Se
 	})
 	defer all.Wait()
 	defer cancel()
-	return race(ctx, attempts)
+	return race(ctx, attempts, unsure)
 }
 
 // strayAlert is a record (RFC 6347 §4.1) of epoch 0 with the warning close_notify.
@@ -214,21 +227,26 @@ func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// lookup returns the relay's addresses, IPv6 and IPv4 in turn.
-func lookup(ctx context.Context, cfg *DialConfig) ([]netip.AddrPort, error) {
+// addresses returns the relay's addresses, IPv6 and IPv4 in turn. Where they are those
+// that its name had last, unsure is why there are none of now.
+func addresses(ctx context.Context, cfg *DialConfig) (_ []netip.AddrPort, unsure, err error) {
 	host, service, err := net.SplitHostPort(cfg.Relay)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var ips []netip.Addr
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ips = []netip.Addr{ip}
 	} else if ips, err = cfg.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
-		return nil, fmt.Errorf("look up %s: %w", host, err)
+		unsure = fmt.Errorf("look up %s: %w", host, err)
+		if len(ips) == 0 {
+			return nil, nil, unsure
+		}
+		cfg.Logger.Debug("a relay's name has no address now, those of before are tried", "relay", cfg.Relay, "error", err)
 	}
 	var six, four, both []netip.AddrPort
 	for _, ip := range ips {
@@ -248,25 +266,25 @@ func lookup(ctx context.Context, cfg *DialConfig) ([]netip.AddrPort, error) {
 		}
 	}
 	if len(both) == 0 {
-		return nil, fmt.Errorf("look up %s: it has no address", host)
+		return nil, nil, fmt.Errorf("look up %s: it has no address", host)
 	}
-	return both[:min(len(both), maxAddresses)], nil
+	return both[:min(len(both), maxAddresses)], unsure, nil
 }
 
 // dialTLS goes through the proxy, which looks the name up itself, or tries
 // every address.
 func dialTLS(ctx context.Context, cfg *DialConfig) (Session, error) {
-	attempts, err := tlsAttempts(ctx, cfg)
+	attempts, unsure, err := tlsAttempts(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
 	}
-	return race(ctx, attempts)
+	return race(ctx, attempts, unsure)
 }
 
-func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
+func tlsAttempts(ctx context.Context, cfg *DialConfig) (_ []attempt, unsure, err error) {
 	via, err := cfg.Proxy(cfg.Relay)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if via != nil {
 		return []attempt{{dial: func(ctx context.Context) (Session, error) {
@@ -277,11 +295,11 @@ func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 				return nil, fmt.Errorf("dial relay %s: %w", cfg.Relay, err)
 			}
 			return tlsSessionOver(ctx, conn, cfg)
-		}}}, nil
+		}}}, nil, nil
 	}
-	addrs, err := lookup(ctx, cfg)
+	addrs, unsure, err := addresses(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var attempts []attempt
 	for _, addr := range addrs {
@@ -293,5 +311,5 @@ func tlsAttempts(ctx context.Context, cfg *DialConfig) ([]attempt, error) {
 			return tlsSessionOver(ctx, conn, cfg)
 		}})
 	}
-	return attempts, nil
+	return attempts, unsure, nil
 }

@@ -206,12 +206,43 @@ func TestRefusedUDPIsNoticed(t *testing.T) {
 	}
 }
 
+// lastKnown has the addresses that a name had last, and no answer.
+type lastKnown struct{ fixedResolver }
+
+func (r *lastKnown) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	addrs, _ := r.fixedResolver.LookupNetIP(ctx, network, host)
+	return addrs, &net.DNSError{Err: "server misbehaving", Name: host}
+}
+
+func TestRelayIsDialledWhereItsNameLedLast(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		resolver := new(lastKnown)
+		resolver.set("10.0.0.1")
+		s.dial.Relay, s.dial.Resolver = "relay.example:4433", resolver
+		transports := []Transport{DTLS, TLS, Auto}
+		for _, s.dial.Transport = range transports {
+			session, _ := dialed(t, s, s.dial)
+			session.Close("over")
+		}
+		// Nobody is there any more: that the name was not found is a part of why.
+		resolver.set("10.0.0.7")
+		s.dial.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
+		for _, s.dial.Transport = range transports {
+			session, err := Dial(t.Context(), s.dial)
+			var dns *net.DNSError
+			if session != nil || !errors.As(err, &dns) || dns.Name != "relay.example" {
+				t.Errorf("%s: got %v, %v", s.dial.Transport, session, err)
+			}
+		}
+	})
+}
+
 func TestLookupMixesFamilies(t *testing.T) {
 	resolver := new(fixedResolver)
 	resolver.set("192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3", "2001:db8::1")
-	got, err := lookup(t.Context(), &DialConfig{Relay: "relay.example:443", Resolver: resolver})
-	if err != nil {
-		t.Fatal(err)
+	got, unsure, err := addresses(t.Context(), &DialConfig{Relay: "relay.example:443", Resolver: resolver})
+	if err != nil || unsure != nil {
+		t.Fatal(err, unsure)
 	}
 	want := []string{"[2001:db8::1]:443", "192.0.2.1:443", "192.0.2.2:443", "192.0.2.3:443"}
 	for i, addr := range got {

@@ -21,8 +21,8 @@ type attempt struct {
 
 // race runs the attempts, each begun when the one before it has failed or its
 // delay is over, and returns the first session; the others are given up. It
-// waits for all that it began.
-func race(ctx context.Context, attempts []attempt) (Session, error) {
+// waits for all that it began. Where all fail, unsure is a part of why, unless nil.
+func race(ctx context.Context, attempts []attempt, unsure error) (Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -66,5 +66,5 @@ func race(ctx context.Context, attempts []attempt) (Session, error) {
 			return r.session, nil
 		}
 	}
-	return nil, errors.Join(errs...)
+	return nil, errors.Join(append(errs, unsure)...)
 }

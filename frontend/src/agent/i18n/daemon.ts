@@ -73,6 +73,11 @@ const chinese: readonly Sentence[] = [
     "See whether this machine has a network and a name server; if it has, ask the relay's operator for its name.",
     '请检查本机的网络与 DNS 服务器；若均正常，请向中继的运营者核对其域名。',
   ],
+  ['{0*}, so the addresses of before are used: {1*}', '{0*}，因此使用此前的地址：{1*}'],
+  [
+    "See to this machine's name server. The session needs none until the relay moves.",
+    '请检查本机的 DNS 服务器。在中继搬迁之前，会话不需要它。',
+  ],
   ["the relay's address is not known", '中继的地址未知'],
   [
     'Where UDP is blocked, TCP to this port is the way through: let it out through the firewall, and see that the relay runs.',

@@ -24,6 +24,8 @@ export const originSentences: readonly Sentence[] = [
     '有一个回应未被转发：访客的地址可能是伪造的，而该回应超出了这类访客可得到的长度；中继的运营者可以用 udp_amplification 放宽',
   ],
   ['connection refused', '连接被拒绝'],
+  ['server misbehaving', 'DNS 服务器出错'],
+  ['the name server has not answered', 'DNS 服务器没有回答'],
   ['no such host', '没有这个主机名'],
   ['network is unreachable', '网络不可达'],
 ];
