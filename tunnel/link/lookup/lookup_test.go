@@ -67,11 +67,11 @@ func (s *server) lookup(ctx context.Context, network, _ string) ([]netip.Addr, e
 }
 
 // asked looks relay up and returns how long that took.
-func asked(t *testing.T, r *Resolver) ([]netip.Addr, error, time.Duration) {
+func asked(t *testing.T, r *Resolver) ([]netip.Addr, time.Duration, error) {
 	t.Helper()
 	begin := time.Now()
 	addrs, err := r.LookupNetIP(t.Context(), "ip", relay)
-	return addrs, err, time.Since(begin)
+	return addrs, time.Since(begin), err
 }
 
 func TestOneFamilyIsEnough(t *testing.T) {
@@ -94,7 +94,7 @@ func TestOneFamilyIsEnough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{six: test.six, four: test.four}
-				addrs, err, took := asked(t, &Resolver{Lookup: s.lookup})
+				addrs, took, err := asked(t, &Resolver{Lookup: s.lookup})
 				if err != nil || !slices.Equal(addrs, test.want) || took != test.took {
 					t.Errorf("got %v, %v after %v", addrs, err, took)
 				}
@@ -123,7 +123,7 @@ func TestAddressesOfBeforeOutliveTheNameServer(t *testing.T) {
 				r := &Resolver{Lookup: s.lookup}
 				asked(t, r)
 				s.set(test.six, test.four)
-				addrs, err, took := asked(t, r)
+				addrs, took, err := asked(t, r)
 				var dns *net.DNSError
 				if !errors.As(err, &dns) || dns.Err != test.says || !slices.Equal(addrs, []netip.Addr{six, four}) || took != test.took {
 					t.Errorf("got %v, %v after %v", addrs, err, took)
@@ -141,7 +141,7 @@ func TestAddressThatIsGoneIsForgotten(t *testing.T) {
 		r := &Resolver{Lookup: s.lookup}
 		asked(t, r)
 		s.set(reply{0, netip.Addr{}, errNone}, reply{0, moved, nil})
-		if addrs, err, _ := asked(t, r); err != nil || !slices.Equal(addrs, []netip.Addr{moved}) {
+		if addrs, _, err := asked(t, r); err != nil || !slices.Equal(addrs, []netip.Addr{moved}) {
 			t.Errorf("got %v, %v", addrs, err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestLateAnswerIsOfUse(t *testing.T) {
 			t.Errorf("at first, got %v, %v", addrs, err)
 		}
 		time.Sleep(2 * time.Second)
-		addrs, err, took := asked(t, r)
+		addrs, took, err := asked(t, r)
 		var dns *net.DNSError
 		if !errors.As(err, &dns) || !slices.Equal(addrs, []netip.Addr{four}) || took != patience {
 			t.Errorf("then, got %v, %v after %v", addrs, err, took)
@@ -171,7 +171,7 @@ func TestLateAnswerIsOfUse(t *testing.T) {
 func TestNameThatNeverHadAnAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{six: reply{0, netip.Addr{}, errNone}, four: reply{0, netip.Addr{}, errNone}}
-		addrs, err, _ := asked(t, &Resolver{Lookup: s.lookup})
+		addrs, _, err := asked(t, &Resolver{Lookup: s.lookup})
 		var dns *net.DNSError
 		if len(addrs) > 0 || !errors.As(err, &dns) || !dns.IsNotFound {
 			t.Errorf("got %v, %v", addrs, err)
