@@ -33,12 +33,13 @@ type declared struct {
 	mistake *localapi.ConfigError
 }
 
-// run applies file, and then the file that there is whenever it changes. With a
-// mistake in it the tunnels stay as they are.
+// run applies file, and then the file that there is whenever it changes, or one with a
+// password that it names. With a mistake in it the tunnels stay as they are.
 func (c *declared) run(ctx context.Context, file *config.File, watcher *config.Watcher) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { c.retry(ctx) })
+	watcher.Follow(file.PasswordFiles())
 	c.apply(ctx, file, nil)
 	every := c.daemon.ConfigEvery
 	if every == 0 {
@@ -46,6 +47,9 @@ func (c *declared) run(ctx context.Context, file *config.File, watcher *config.W
 	}
 	return watcher.Run(ctx, every, func() {
 		file, err := config.Load(c.daemon.ConfigDir)
+		if err == nil {
+			watcher.Follow(file.PasswordFiles())
+		}
 		c.apply(ctx, file, err)
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"adit/internal/textfile"
@@ -97,28 +99,52 @@ func ReadSecret(path string) (string, error) {
 	return secret, nil
 }
 
+// PasswordFiles are the paths of the files that have passwords of visitors.
+func (f *File) PasswordFiles() []string {
+	var paths []string
+	for path, own := range f.passwords() {
+		if own && filepath.IsAbs(path) && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // OpenPasswords returns a file that has the password of a tunnel's visitors, if
 // everybody at this machine may read it; else nothing.
 func (f *File) OpenPasswords() string {
-	for _, t := range f.Tunnels {
-		list, _ := t.Policy[keyUsers].([]any)
-		for _, user := range list {
-			table, _ := user.(map[string]any)
-			path, _ := table[keyPasswordFile].(string)
-			if table[keyPassword] != nil {
-				path = f.path
-			}
-			if openToAll(path) {
-				return path
-			}
+	for path := range f.passwords() {
+		if openToAll(path) {
+			return path
 		}
 	}
 	return ""
 }
 
+// passwords are the files that have passwords of visitors, each with whether it is
+// another than f.
+func (f *File) passwords() iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		for _, t := range f.Tunnels {
+			list, _ := t.Policy[keyUsers].([]any)
+			for _, user := range list {
+				table, _ := user.(map[string]any)
+				path, _ := table[keyPasswordFile].(string)
+				own := table[keyPassword] == nil
+				if !own {
+					path = f.path
+				}
+				if path != "" && !yield(path, own) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // openToAll reports whether everybody at this machine may read the file at path.
 func openToAll(path string) bool {
-	if path == "" || !tellsModes {
+	if !tellsModes {
 		return false
 	}
 	info, err := os.Stat(path)

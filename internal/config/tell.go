@@ -11,10 +11,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// tell has the system tell that something has happened to the file of that path
-// or on the way to it; stop ends that. The channel has room for one, and is
+// tell has the system tell that something has happened to one of the files of those
+// paths or on the way to it; stop ends that. The channel has room for one, and is
 // closed when the system tells nothing, or no more.
-func tell(path string) (told <-chan struct{}, stop func()) {
+func tell(paths []string) (told <-chan struct{}, stop func()) {
 	ch := make(chan struct{}, 1)
 	w, err := fsnotify.NewWatcher()
 	if err != nil { // none are left to this person, mostly
@@ -29,7 +29,7 @@ func tell(path string) (told <-chan struct{}, stop func()) {
 	})
 	wg.Go(func() {
 		defer close(ch)
-		for follow(w, path) {
+		for follow(w, paths) {
 			notify(ch)
 			if _, ok := <-events; !ok {
 				return
@@ -65,11 +65,11 @@ func notify(ch chan<- struct{}) {
 	}
 }
 
-// follow has w watch what lies on the way to the file now, and nothing else, and
+// follow has w watch what lies on the way to the files now, and nothing else, and
 // reports whether the system tells of all that happens there.
-func follow(w *fsnotify.Watcher, path string) bool {
-	for way, tries := steps(path), 0; tries < 10; tries++ {
-		if !watchable(way, path) {
+func follow(w *fsnotify.Watcher, paths []string) bool {
+	for way, tries := ways(paths), 0; tries < 10; tries++ {
+		if !watchable(way, paths) {
 			return false
 		}
 		for _, step := range w.WatchList() {
@@ -87,7 +87,7 @@ func follow(w *fsnotify.Watcher, path string) bool {
 			}
 		}
 		// What came before it was watched is seen by looking again.
-		now := steps(path)
+		now := ways(paths)
 		if !gone && slices.Equal(now, way) {
 			return true
 		}
@@ -98,8 +98,11 @@ func follow(w *fsnotify.Watcher, path string) bool {
 
 // watchable reports whether the system can be asked to tell of way at a fair
 // price.
-func watchable(way []string, path string) bool {
-	if !cheap && !slices.Equal(way, []string{filepath.Dir(path)}) {
+func watchable(way, paths []string) bool {
+	own := func(step string) bool {
+		return slices.ContainsFunc(paths, func(path string) bool { return filepath.Dir(path) == step })
+	}
+	if !cheap && slices.ContainsFunc(way, func(step string) bool { return !own(step) }) {
 		return false
 	}
 	return !slices.ContainsFunc(way, remote)
@@ -107,6 +110,19 @@ func watchable(way []string, path string) bool {
 
 // mostLinks is how many links a path may lead through, as with the system.
 const mostLinks = 40
+
+// ways lists the steps of all paths, each once.
+func ways(paths []string) []string {
+	var all []string
+	for _, path := range paths {
+		for _, step := range steps(path) {
+			if !slices.Contains(all, step) {
+				all = append(all, step)
+			}
+		}
+	}
+	return all
+}
 
 // steps lists the folders in which something has to happen for the file of that
 // path to change: the one that has it, or the nearest that exists; and each

@@ -4,44 +4,55 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// Watcher notices changes of the file.
+// Watcher notices changes of the file, and of those that it names.
 type Watcher struct {
-	path string
-	last fileStamp
+	paths []string // the file's own is the first
+	last  []fileStamp
 }
 
 // NewWatcher looks at the file in the configuration folder dir. It is called
 // before Load, so that no change between the two is missed.
 func NewWatcher(dir string) *Watcher {
-	path := filepath.Join(dir, Name)
-	return &Watcher{path: path, last: stamp(path)}
+	paths := []string{filepath.Join(dir, Name)}
+	return &Watcher{paths: paths, last: stamps(paths)}
 }
 
-// Run calls changed when the file has come, changed or gone, until ctx ends. It
+// Follow has the files of these paths noticed, too, and no others but the first. It is
+// called before they are read, and by Run's changed or before Run.
+func (w *Watcher) Follow(paths []string) {
+	w.paths = append([]string{w.paths[0]}, paths...)
+	w.last = append([]fileStamp{w.last[0]}, stamps(paths)...)
+}
+
+// Run calls changed when a file has come, changed or gone, until ctx ends. It
 // sleeps until the system tells of something; where the system does not, as on
-// network file systems, it looks every so often. A change counts when the file
-// has stayed the same for that long: an editor that empties a file before it
+// network file systems, it looks every so often. A change counts when the files
+// have stayed the same for that long: an editor that empties a file before it
 // writes is let finish.
 func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) error {
-	told, stop := tell(w.path)
-	defer stop()
-	return w.run(ctx, every, told, changed)
+	for ctx.Err() == nil {
+		told, stop := tell(w.paths)
+		w.run(ctx, every, told, changed)
+		stop()
+	}
+	return nil
 }
 
 // run looks after each of told, until that is closed, and from then on every so
-// often.
-func (w *Watcher) run(ctx context.Context, every time.Duration, told <-chan struct{}, changed func()) error {
-	seen := w.last
+// often. It returns when ctx ends, or when others are to be told of.
+func (w *Watcher) run(ctx context.Context, every time.Duration, told <-chan struct{}, changed func()) {
+	paths, seen := w.paths, w.last
 	timer := time.NewTimer(every) // once in any case: it may have changed before there was anything to tell
 	defer timer.Stop()
 	for {
 		due := false
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case _, ok := <-told:
 			if !ok {
 				told = nil
@@ -50,15 +61,19 @@ func (w *Watcher) run(ctx context.Context, every time.Duration, told <-chan stru
 		case <-timer.C:
 			due = true
 		}
-		now := stamp(w.path)
-		settled := due && now == seen
-		if !due && now != seen {
+		now := stamps(paths)
+		same := slices.Equal(now, seen)
+		settled := due && same
+		if !due && !same {
 			timer.Reset(every) // and again from the newest change on
 		}
 		seen = now
-		if settled && now != w.last {
+		if settled && !slices.Equal(now, w.last) {
 			w.last = now
 			changed()
+			if !slices.Equal(w.paths, paths) {
+				return
+			}
 		}
 		if due && (told == nil || !settled) {
 			timer.Reset(every)
@@ -70,6 +85,14 @@ type fileStamp struct {
 	exists      bool
 	size        int64
 	time, ctime time.Time
+}
+
+func stamps(paths []string) []fileStamp {
+	list := make([]fileStamp, 0, len(paths))
+	for _, path := range paths {
+		list = append(list, stamp(path))
+	}
+	return list
 }
 
 func stamp(path string) fileStamp {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,7 +83,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 				go func() {
 					tell := func() { told <- stamp(path) }
 					if looks {
-						done <- w.run(ctx, time.Millisecond, nil, tell)
+						w.run(ctx, time.Millisecond, nil, tell)
+						done <- nil
 					} else {
 						done <- w.Run(ctx, 20*time.Millisecond, tell)
 					}
@@ -143,4 +145,68 @@ func TestWatchLetsAnEditorFinish(t *testing.T) {
 			t.Errorf("got %q, want the whole file once", told)
 		}
 	})
+}
+
+// What the file names is noticed, too: what it names from now on, and no more what it
+// named before.
+func TestWatchFollowsWhatTheFileNames(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("etc/"+Name, "# one")
+	ctx, cancel := context.WithCancel(t.Context())
+	w := NewWatcher(filepath.Join(root, "etc"))
+	names := []string{filepath.Join(root, "secrets", "one")}
+	w.Follow(names)
+	told := make(chan string)
+	done := make(chan error, 1)
+	go func() {
+		done <- w.Run(ctx, 20*time.Millisecond, func() {
+			w.Follow(names)
+			text, _ := os.ReadFile(names[0])
+			told <- string(text)
+		})
+	}()
+	expect := func(want string) {
+		t.Helper()
+		for timeout := time.After(60 * time.Second); ; {
+			select {
+			case got := <-told:
+				if got == want {
+					return
+				}
+			case <-timeout:
+				t.Fatalf("%q was not told", want)
+			}
+		}
+	}
+	write("secrets/one", "first") // in a folder that was not there
+	expect("first")
+	write("secrets/one", "second, longer")
+	expect("second, longer")
+	write("secrets/two", "third")
+	names = []string{filepath.Join(root, "secrets", "two")}
+	write("etc/"+Name, "# names the other")
+	expect("third")
+	write("secrets/two", "fourth, longer")
+	expect("fourth, longer")
+	cancel()
+	for {
+		select {
+		case <-told:
+			continue
+		case err := <-done:
+			if err != nil || slices.Contains(w.paths, filepath.Join(root, "secrets", "one")) {
+				t.Errorf("got %v, and %v is still followed", err, w.paths)
+			}
+		}
+		break
+	}
 }

@@ -100,13 +100,11 @@ func TestDeclaredPasswordHolds(t *testing.T) {
 	relay := newRelay(t)
 	agent := newAgent(t)
 	secret := filepath.Join(t.TempDir(), "password")
-	declare := func(password string) {
+	write := func(password string) {
 		t.Helper()
 		if err := os.WriteFile(secret, []byte(password+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		agent.declare("# %s\n[[tunnel]]\nname = \"shop\"\ntype = \"http\"\nlocal_port = %d\ndomain = \"shop\"\npolicy = { basic_auth = [{ name = \"ann\", password_file = %q }] }\n",
-			password, newOrigin(t), secret)
 	}
 	only := func(state string) (got tunnel) {
 		t.Helper()
@@ -120,7 +118,9 @@ func TestDeclaredPasswordHolds(t *testing.T) {
 		})
 		return got
 	}
-	declare("one")
+	write("one")
+	agent.declare("[[tunnel]]\nname = \"shop\"\ntype = \"http\"\nlocal_port = %d\ndomain = \"shop\"\npolicy = { basic_auth = [{ name = \"ann\", password_file = %q }] }\n",
+		newOrigin(t), secret)
 	agent.configure(relay.client("laptop"))
 	if got := only("failed"); !strings.Contains(fmt.Sprint(got.Error), "adit relay client set laptop --own_policies") {
 		t.Errorf("without leave it says %v", got.Error)
@@ -130,7 +130,7 @@ func TestDeclaredPasswordHolds(t *testing.T) {
 	visitor, url := relay.visitor(), only("running").PublicURL
 	awaitGuarded(t, "declared", visitor, url, "ann", "one", "two")
 
-	declare("two")
+	write("two")
 	await(t, "the new password is known", func() error {
 		if status, err := visitAs(t, visitor, url, "ann", "two"); err != nil || status != http.StatusOK {
 			return fmt.Errorf("status %d, %v", status, err)
