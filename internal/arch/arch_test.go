@@ -115,7 +115,6 @@ var walls = []struct {
 }{
 	{"tunnel/wire", []string{}},
 	{"tunnel/link/farewell", []string{}},
-	{"tunnel/link/lookup", []string{}},
 	{"tunnel/link/record", []string{"internal", "tunnel/link/farewell"}},
 	{"tunnel/link/budget", []string{}},
 	{"tunnel/link/reliable", []string{"internal", "tunnel/link/budget", "tunnel/link/record"}},

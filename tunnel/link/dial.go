@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"adit/tunnel/link/lookup"
+	"adit/internal/lookup"
 )
 
 // DialConfig says which relay to dial and how.

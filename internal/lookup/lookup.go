@@ -1,7 +1,5 @@
-// Package lookup finds the addresses that a relay's name has, also where the
-// network's DNS is slow or fails: who cannot look a relay up is as far from it as who
-// cannot reach it. Only relays are looked up so, as they prove who they are: an
-// address of before may be somebody else's by now.
+// Package lookup finds the addresses that a name has, also where the network's DNS is
+// slow or fails: who cannot look a relay up is as far from it as who cannot reach it.
 package lookup
 
 import (
@@ -33,6 +31,9 @@ type Resolver struct {
 	// Lookup asks for the addresses of one family, "ip4" or "ip6". If nil, as
 	// net.DefaultResolver.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// Forgetful keeps nothing, and so there are no addresses of before: those may be
+	// somebody else's by now, which only a peer that proves who it is may be tried at.
+	Forgetful bool
 
 	mu    sync.Mutex
 	names map[string]*known
@@ -100,7 +101,7 @@ func (r *Resolver) ask(ctx context.Context, host string) (asked [len(families)]*
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
 			q.addrs, q.err = r.lookup(ctx, family, host)
-			if len(q.addrs) > 0 {
+			if len(q.addrs) > 0 && !r.Forgetful {
 				r.keep(host, i, q.addrs)
 			}
 			close(q.done)

@@ -147,6 +147,20 @@ func TestAddressThatIsGoneIsForgotten(t *testing.T) {
 	})
 }
 
+func TestForgetfulHasNoAddressOfBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{six: reply{}, four: reply{0, four, nil}}
+		r := &Resolver{Lookup: s.lookup, Forgetful: true}
+		if addrs, took, err := asked(t, r); err != nil || !slices.Equal(addrs, []netip.Addr{four}) || took != later {
+			t.Errorf("at first, got %v, %v after %v", addrs, err, took)
+		}
+		s.set(reply{}, reply{2 * patience, netip.Addr{}, errFail})
+		if addrs, took, err := asked(t, r); err == nil || len(addrs) > 0 || took != limit {
+			t.Errorf("then, got %v, %v after %v", addrs, err, took)
+		}
+	})
+}
+
 // An answer that came too late for who asked is there for who asks next.
 func TestLateAnswerIsOfUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
