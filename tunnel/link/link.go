@@ -32,6 +32,9 @@ var (
 	// ErrUntrusted is returned by Dial if the relay is not the one that the
 	// caller trusts: its authority's fingerprint is another.
 	ErrUntrusted = errors.New("the relay's certificate is not of the authority that the token names")
+	// ErrNoRelay is returned by Dial if something else answers at the relay's
+	// address: another program, a proxy that opens TLS, a network's login page.
+	ErrNoRelay = errors.New("what answers there is no relay")
 	// ErrDatagramTooLarge is returned by SendDatagram above MaxDatagram.
 	ErrDatagramTooLarge = reliable.ErrDatagramTooLarge
 	// ErrReset is what reads and writes of a stream return that the peer gave up.

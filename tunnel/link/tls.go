@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"adit/tunnel/link/mux"
@@ -108,9 +110,27 @@ func tlsClient(ctx context.Context, conn net.Conn, cfg *DialConfig, protocol str
 		if errors.Is(err, ErrUntrusted) || errors.As(err, &verify) {
 			return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, ErrUntrusted)
 		}
+		if noRelay(err) {
+			return nil, fmt.Errorf("dial relay %s over TLS: %w (%w)", cfg.Relay, ErrNoRelay, err)
+		}
 		return nil, fmt.Errorf("dial relay %s over TLS: %w", cfg.Relay, err)
 	}
 	return secured, nil
+}
+
+// foreign are the alerts (RFC 8446 §6) by which a server says that it speaks another
+// protocol or version, as no relay does: package tls has no type for them.
+var foreign = []string{"no application protocol", "protocol version not supported", "handshake failure", "unrecognized name"}
+
+// noRelay reports whether a handshake failed as nobody could fail it but another server.
+func noRelay(err error) bool {
+	var garbled tls.RecordHeaderError
+	if errors.As(err, &garbled) {
+		return true
+	}
+	var alert *net.OpError
+	return errors.As(err, &alert) && alert.Op == "remote error" &&
+		slices.ContainsFunc(foreign, func(why string) bool { return strings.HasSuffix(alert.Err.Error(), why) })
 }
 
 // tlsSessionOver makes a session over conn, which it closes if that does not succeed.

@@ -2,7 +2,9 @@ package link
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -107,6 +109,49 @@ func TestDialRefusesAnotherAuthority(t *testing.T) {
 		_, err := Dial(testContext(t), DialConfig{Relay: l.Addr().String(), Fingerprint: fingerprint, Transport: transport})
 		if !errors.Is(err, ErrUntrusted) {
 			t.Errorf("%q: got %v, want ErrUntrusted", transport, err)
+		}
+		l.Close()
+	}
+}
+
+// Whatever else may answer at the relay's address is told from a relay that is down.
+func TestAnotherServerIsNoRelay(t *testing.T) {
+	own := newTestAuthority(t)
+	cert, err := own.Issue("localhost") // of the right authority, even: it is the protocol that tells
+	if err != nil {
+		t.Fatal(err)
+	}
+	handshake := func(c net.Conn, config *tls.Config) {
+		config.Certificates = []tls.Certificate{cert}
+		_ = tls.Server(c, config).Handshake() // which fails
+	}
+	for name, answer := range map[string]func(net.Conn){
+		"no TLS":           func(c net.Conn) { io.WriteString(c, "HTTP/1.1 302 Found\r\nLocation: http://login.example/\r\n\r\n") },
+		"another protocol": func(c net.Conn) { handshake(c, &tls.Config{NextProtos: []string{"http/1.1"}}) },
+		"an older version": func(c net.Conn) { handshake(c, &tls.Config{MaxVersion: tls.VersionTLS12}) },
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				answer(c)
+				io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}()
+		for _, transport := range []Transport{TLS, Auto} {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			_, err = Dial(ctx, DialConfig{Relay: l.Addr().String(), Fingerprint: own.Fingerprint(), Transport: transport})
+			cancel()
+			if !errors.Is(err, ErrNoRelay) {
+				t.Errorf("%s, over %q: got %v, want ErrNoRelay", name, transport, err)
+			}
 		}
 		l.Close()
 	}

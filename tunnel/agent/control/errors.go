@@ -118,12 +118,14 @@ func Describe(err error, addr string) string {
 		}
 		return relay + " refused: " + p.Message
 	case errors.Is(err, link.ErrUntrusted):
-		return relay + " is not the one that the token names; if it was set up anew, ask its operator for a new token"
+		return relay + " is not the one that the token names; if it was set up anew, ask its operator for a new token, and if not, see what answers in its place: a proxy that opens TLS, or this network's login page"
 	case errors.As(err, &proxy):
 		if proxy.Proxy == "" {
 			return proxy.Error() + "; correct it and restart adit"
 		}
 		return fmt.Sprintf("the proxy %s of HTTPS_PROXY or ALL_PROXY does not lead to %s: %s", proxy.Proxy, relay, reason(proxy.Err))
+	case errors.Is(err, link.ErrNoRelay):
+		return "something else answers in place of " + relay + ": another program at its port, a proxy that opens TLS, or this network's login page"
 	case errors.As(err, &dns):
 		return fmt.Sprintf("the relay's name %s does not resolve; check the network and its DNS", dns.Name)
 	case errors.As(err, &closed):

@@ -64,6 +64,8 @@ func transport(ctx context.Context, dial func(context.Context, link.DialConfig) 
 		switch {
 		case errors.Is(err, link.ErrUntrusted):
 			c.Advice = "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered."
+		case errors.Is(err, link.ErrNoRelay):
+			c.Advice = "See whether a browser is shown a login page in this network, and ask the relay's operator whether its port is right."
 		case over == link.DTLS:
 			c.Status, c.Advice = Warning, "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks."
 		}

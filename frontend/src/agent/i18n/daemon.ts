@@ -201,8 +201,16 @@ const chinese: readonly Sentence[] = [
   ],
   ['{0*} refused: {1*}', '{0*}拒绝了请求：{1*}'],
   [
-    '{0*} is not the one that the token names; if it was set up anew, ask its operator for a new token',
-    '{0*}不是令牌所指的中继；若它已重新部署，请向其运营者索取新的令牌',
+    "{0*} is not the one that the token names; if it was set up anew, ask its operator for a new token, and if not, see what answers in its place: a proxy that opens TLS, or this network's login page",
+    '{0*}不是令牌所指的中继；若它已重新部署，请向其运营者索取新的令牌；若没有，请查看是什么在代替它应答：拆解 TLS 的代理，或此网络的登录页面',
+  ],
+  [
+    "something else answers in place of {0*}: another program at its port, a proxy that opens TLS, or this network's login page",
+    '代替{0*}应答的是别的东西：占用其端口的另一个程序、拆解 TLS 的代理，或此网络的登录页面',
+  ],
+  [
+    "See whether a browser is shown a login page in this network, and ask the relay's operator whether its port is right.",
+    '请查看浏览器在此网络中是否会出现登录页面，并向中继的运营者确认端口是否正确。',
   ],
   [
     '{0} is set to what is no address such as http://proxy.example:3128; correct it and restart adit',
