@@ -40,6 +40,7 @@ var (
 	}
 	startSwitches = []startFlag[bool]{
 		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
+		{"agents_by_https", func(c *config.Config) *bool { return &c.AgentsByHTTPS }, "take agents over TLS at edge_https_listen, too"},
 		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
 	}
 	startLists = []startFlag[[]string]{

@@ -87,4 +87,15 @@ func TestThreeHosts(t *testing.T) {
 	in("router", iptables, "-w", "-D", "FORWARD", "-p", "udp", "-j", "DROP")
 	in("router", iptables, "-w", "-D", "FORWARD", "-i", "up0", "-p", "udp", "-j", "DROP")
 	over("dtls")
+
+	// One that lets out nothing but the web: the daemon comes by the visitors' port.
+	in("router", iptables, "-w", "-I", "FORWARD", "-p", "udp", "-j", "DROP")
+	in("router", iptables, "-w", "-I", "FORWARD", "-p", "tcp", "-m", "multiport", "!", "--ports", "80,443", "-j", "DROP")
+	over("tls")
+	if out := in("agent", "ss", "-Htn", "dst", "198.51.100.1"); !strings.Contains(out, "198.51.100.1:443 ") {
+		t.Errorf("the daemon's connections are %s, want one to port 443", out)
+	}
+	if out, err := local("-f", "-X", "POST", "http://127.0.0.1:37271/api/v1/diagnostics"); err != nil || !strings.Contains(out, ", at port 443 alone") {
+		t.Errorf("the diagnosis does not tell of the port: %v %s", err, out)
+	}
 }

@@ -131,7 +131,7 @@ func Dial(ctx context.Context, config DialConfig) (Session, error) {
 	case DTLS:
 		return dialDTLS(ctx, cfg, nil)
 	case TLS:
-		return dialTLS(ctx, cfg)
+		return dialTCP(ctx, cfg)
 	}
 	return nil, fmt.Errorf("dial relay %s: there is no transport %q", cfg.Relay, cfg.Transport)
 }
@@ -162,7 +162,7 @@ func dialAuto(ctx context.Context, cfg *DialConfig) (Session, error) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			return dialTLS(ctx, cfg)
+			return dialTCP(ctx, cfg)
 		}},
 	}, nil)
 }
@@ -269,6 +269,35 @@ func addresses(ctx context.Context, cfg *DialConfig) (_ []netip.AddrPort, unsure
 		return nil, nil, fmt.Errorf("look up %s: it has no address", host)
 	}
 	return both[:min(len(both), maxAddresses)], unsure, nil
+}
+
+// WebPort is where a relay takes agents, too, unless it is told not to: many a network
+// lets out nothing else, and many a proxy connects to no other port. Dial tries it over
+// TLS where it does not get through to the relay's own.
+const WebPort = "443"
+
+// webDelay is how long the relay's own port has for itself.
+const webDelay = 2 * time.Second
+
+// dialTCP makes a session over TLS at the relay's own port, and where that does not
+// come about in time, at WebPort.
+func dialTCP(ctx context.Context, cfg *DialConfig) (Session, error) {
+	host, port, err := net.SplitHostPort(cfg.Relay)
+	if err != nil || port == WebPort || cfg.Certificate != nil { // a node dials nodes, who have no other port
+		return dialTLS(ctx, cfg)
+	}
+	web := *cfg
+	web.Relay = net.JoinHostPort(host, WebPort)
+	return race(ctx, []attempt{
+		{dial: func(ctx context.Context) (Session, error) { return dialTLS(ctx, cfg) }},
+		{after: webDelay, dial: func(ctx context.Context) (Session, error) {
+			s, err := dialTLS(ctx, &web)
+			if err != nil { // in words alone: whoever has that port may have nothing to do with the relay
+				err = errors.New("at port " + WebPort + ", " + err.Error())
+			}
+			return s, err
+		}},
+	}, nil)
 }
 
 // dialTLS goes through the proxy, which looks the name up itself, or tries

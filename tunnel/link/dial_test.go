@@ -3,11 +3,13 @@ package link
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +206,56 @@ func TestRefusedUDPIsNoticed(t *testing.T) {
 	if !refusesUDP(t.Context(), addr) {
 		t.Errorf("%v, which is closed, is not noticed to refuse", addr)
 	}
+}
+
+// A network that lets nothing out but the web, or a proxy that connects to no other
+// port, is passed by the visitors' port.
+func TestWebPortIsTheWayOut(t *testing.T) {
+	for name, own := range map[string]func(context.Context) error{
+		"silent":  func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"refused": func(context.Context) error { return syscall.ECONNREFUSED },
+	} {
+		for _, transport := range []Transport{TLS, Auto} {
+			t.Run(fmt.Sprintf("%s, over %q", name, transport), func(t *testing.T) {
+				inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+					open := s.dial.DialContext
+					s.dial.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						if _, port, _ := net.SplitHostPort(addr); port != WebPort {
+							return nil, own(ctx)
+						}
+						return open(ctx, network, addr)
+					}
+					s.block(true) // UDP
+					s.dial.Transport = transport
+					session, took := dialed(t, s, s.dial)
+					defer session.Close("over")
+					if session.Transport() != TLS || took > 3*time.Second {
+						t.Errorf("on %s after %v", session.Transport(), took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Whoever has that port is not taken for the relay: what the relay's own port showed is
+// what is told.
+func TestStrangerAtTheWebPortIsNotTheRelay(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		open := s.dial.DialContext
+		s.dial.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if _, port, _ := net.SplitHostPort(addr); port != WebPort {
+				return nil, syscall.ECONNREFUSED
+			}
+			return open(ctx, network, addr)
+		}
+		s.dial.Transport = TLS
+		s.dial.Fingerprint[0] ^= 1
+		session, err := Dial(t.Context(), s.dial)
+		if session != nil || !errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, ErrUntrusted) || errors.Is(err, ErrNoRelay) {
+			t.Errorf("got %v, %v", session, err)
+		}
+	})
 }
 
 // lastKnown has the addresses that a name had last, and no answer.

@@ -59,6 +59,9 @@ type ListenConfig struct {
 	// together, in bytes, beyond 4 MiB in each; one may have 64 MiB, and at most a
 	// quarter of it. If zero, 1 GiB.
 	Memory int64
+	// More, if set, has further connections for TLS, as those of agents at the
+	// visitors' port.
+	More net.Listener
 	// Farewells, if set, is the path of a file with the last words to the agents of
 	// sessions over DTLS: the process after this one says them if this one is killed.
 	Farewells string
@@ -169,7 +172,10 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.tcp != nil {
-		l.group.Go(l.serveTCP)
+		l.group.Go(func() { l.serveTCP(l.tcp) })
+	}
+	if cfg.More != nil {
+		l.group.Go(func() { l.serveTCP(cfg.More) })
 	}
 	if l.dtls != nil {
 		l.group.Go(func() {
@@ -245,6 +251,9 @@ func (l *Listener) Close() error {
 	if l.tcp != nil {
 		err = l.tcp.Close()
 	}
+	if l.cfg.More != nil {
+		err = errors.Join(err, l.cfg.More.Close())
+	}
 	l.mu.Lock()
 	sessions := slices.Collect(maps.Keys(l.live))
 	l.mu.Unlock()
@@ -317,10 +326,10 @@ func (l *Listener) acceptDTLS() {
 	}
 }
 
-func (l *Listener) serveTCP() {
+func (l *Listener) serveTCP(from net.Listener) {
 	var pause time.Duration
 	for {
-		conn, err := l.tcp.Accept()
+		conn, err := from.Accept()
 		if err != nil {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return

@@ -23,7 +23,7 @@ type sockets struct {
 	plain, secure net.Listener   // of HTTP and HTTPS
 	quic          net.PacketConn // of HTTP/3; nil without
 	agents        *link.Listener
-	handOver      func(net.Conn) // gives agents' connections of secure to agents; nil if they have ports of their own
+	handOver      func(net.Conn) // gives agents' connections of secure to agents; nil if they have ports of their own alone
 }
 
 func (s *sockets) close() {
@@ -40,9 +40,9 @@ func (s *sockets) close() {
 	}
 }
 
-// openSockets opens the public sockets. Where tunnel_listen and
-// edge_https_listen are the same, agents and visitors are told apart by what
-// they offer to speak (ALPN) over TCP, and by the first byte over UDP (RFC 9443).
+// openSockets opens the public sockets. At the visitors' port agents are told apart
+// by what they offer to speak (ALPN) over TCP; and where tunnel_listen and
+// edge_https_listen are the same, by the first byte over UDP (RFC 9443).
 func (r *Relay) openSockets() (s *sockets, err error) {
 	s = &sockets{}
 	defer func() {
@@ -67,9 +67,15 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 	if err != nil {
 		return s, err
 	}
+	l := &agentListener{Listener: s.secure, conns: make(chan net.Conn), closed: make(chan struct{})}
+	if shared || r.cfg.AgentsByHTTPS {
+		s.handOver = l.give
+	}
+	if !shared && r.cfg.AgentsByHTTPS {
+		conf.More = l
+	}
 	if shared {
-		l := &agentListener{Listener: s.secure, conns: make(chan net.Conn), closed: make(chan struct{})}
-		conf.TCP, conf.Shared, s.handOver = l, r.cfg.HTTP3, l.give
+		conf.TCP, conf.Shared = l, r.cfg.HTTP3
 		if conf.PacketConn, err = net.ListenPacket("udp", s.secure.Addr().String()); err != nil {
 			return s, sentence.Listen("tunnel_listen", conf.Addr, err)
 		}

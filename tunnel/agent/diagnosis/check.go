@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -71,9 +72,17 @@ func transport(ctx context.Context, dial func(context.Context, link.DialConfig) 
 		}
 		return c
 	}
-	_ = session.Close("only a check")
 	c.Result = "reached in " + span.Text(time.Since(begin).Round(time.Millisecond))
+	if port := portOf(session.RemoteAddr().String()); over == link.TLS && port == link.WebPort && port != portOf(addr) {
+		c.Result += ", at port " + port + " alone"
+	}
+	_ = session.Close("only a check")
 	return c
+}
+
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }
 
 // Answer asks the relay for an answer on a session.

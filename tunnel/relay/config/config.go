@@ -38,6 +38,7 @@ type Config struct {
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
 	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
 	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
+	AgentsByHTTPS   bool     `toml:"agents_by_https"`   // takes agents over TLS at edge_https_listen, too
 	AccessLog       bool     `toml:"access_log"`        // access events are kept and sent on
 
 	// The ports of public URLs and of PublicHost, where a port mapping, a load
@@ -125,7 +126,7 @@ type Limits struct {
 func Defaults() Config {
 	return Config{
 		TunnelListen: ":4433", EdgeHTTPListen: ":80", EdgeHTTPSListen: ":443", ConsoleListen: "127.0.0.1:37280",
-		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true, AccessLog: true,
+		TCPPorts: "20000-20999", UDPPorts: "20000-20999", ProxyProtocol: "accept", HTTP3: true, AgentsByHTTPS: true, AccessLog: true,
 		Nodes: Nodes{Listen: ":4434", Leave: "5s"},
 		Limits: Limits{
 			Sessions: 20_000, SessionsPerClient: 1000, UnnamedPerAddress: 256, TunnelsPerSession: 1000, ClaimsPerClient: 10_000,

@@ -145,6 +145,7 @@ const chinese: readonly Sentence[] = [
   ],
   ['Look into the file that was kept in {0}.', '请查看保留在 {0} 中的文件。'],
   ['reach {0} over {1}', '以 {1} 到达 {0}'],
+  ['reached in {0}, at port {1} alone', '用时 {0} 到达，但只能经由端口 {1}'],
   ['reached in {0}', '用时 {0} 到达'],
   [
     'See whether the relay runs, and whether a firewall is in the way.',
