@@ -276,8 +276,12 @@ func addresses(ctx context.Context, cfg *DialConfig) (_ []netip.AddrPort, unsure
 // TLS where it does not get through to the relay's own.
 const WebPort = "443"
 
-// webDelay is how long the relay's own port has for itself.
-const webDelay = 2 * time.Second
+const (
+	webDelay = 2 * time.Second // the relay's own port has for itself
+	// webTime bounds the other: where nobody is, as behind many a firewall, a relay that
+	// is only down is to be tried again soon.
+	webTime = 4 * time.Second
+)
 
 // dialTCP makes a session over TLS at the relay's own port, and where that does not
 // come about in time, at WebPort.
@@ -291,6 +295,8 @@ func dialTCP(ctx context.Context, cfg *DialConfig) (Session, error) {
 	return race(ctx, []attempt{
 		{dial: func(ctx context.Context) (Session, error) { return dialTLS(ctx, cfg) }},
 		{after: webDelay, dial: func(ctx context.Context) (Session, error) {
+			ctx, cancel := context.WithTimeout(ctx, webTime)
+			defer cancel()
 			s, err := dialTLS(ctx, &web)
 			if err != nil { // in words alone: whoever has that port may have nothing to do with the relay
 				err = errors.New("at port " + WebPort + ", " + err.Error())

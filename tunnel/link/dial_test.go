@@ -258,6 +258,25 @@ func TestStrangerAtTheWebPortIsNotTheRelay(t *testing.T) {
 	})
 }
 
+// A relay that is down is tried again soon, whoever does not answer at the other port.
+func TestSilentWebPortDelaysLittle(t *testing.T) {
+	inBubble(t, simnet.Path{Delay: 20 * time.Millisecond}, func(t *testing.T, s *simulated) {
+		s.dial.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if _, port, _ := net.SplitHostPort(addr); port == WebPort {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return nil, syscall.ECONNREFUSED
+		}
+		s.dial.Transport = TLS
+		begin := time.Now()
+		session, err := Dial(t.Context(), s.dial)
+		if took := time.Since(begin); session != nil || !errors.Is(err, syscall.ECONNREFUSED) || took > webTime {
+			t.Errorf("got %v, %v after %v", session, err, took)
+		}
+	})
+}
+
 // lastKnown has the addresses that a name had last, and no answer.
 type lastKnown struct{ fixedResolver }
 
