@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// testProxy serves one connection by handle, which says where to go on.
+// testProxy serves connections by handle, which says where to go on.
 func testProxy(t *testing.T, handle func(c net.Conn, br *bufio.Reader) (target string, err error)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -23,11 +23,7 @@ func testProxy(t *testing.T, handle func(c net.Conn, br *bufio.Reader) (target s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
+	serve := func(conn net.Conn) {
 		defer conn.Close()
 		br := bufio.NewReader(conn)
 		target, err := handle(conn, br)
@@ -42,6 +38,15 @@ func testProxy(t *testing.T, handle func(c net.Conn, br *bufio.Reader) (target s
 		defer out.Close()
 		go func() { io.Copy(out, br); out.Close() }()
 		io.Copy(conn, out)
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
 	}()
 	return l.Addr().String()
 }
@@ -151,6 +156,32 @@ func TestDialThroughProxy(t *testing.T) {
 
 // TestProxyThatIsNoAddress has settings that leave no proxy, and ones that were taken for
 // a proxy named http.
+// Many a proxy connects to port 443 alone.
+func TestProxyToTheWebAlone(t *testing.T) {
+	l, fingerprint := testListener(t, ListenConfig{})
+	defer l.Close()
+	proxy := testProxy(t, func(c net.Conn, br *bufio.Reader) (string, error) {
+		r, err := http.ReadRequest(br)
+		if err != nil {
+			return "", err
+		}
+		if _, port, _ := net.SplitHostPort(r.Host); port != WebPort {
+			io.WriteString(c, "HTTP/1.1 403 Forbidden\r\n\r\n")
+			return "", errors.New("refused")
+		}
+		_, err = io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n")
+		return l.Addr().String(), err
+	})
+	session, err := Dial(testContext(t), DialConfig{
+		Relay: "relay.example:4433", Fingerprint: fingerprint, Transport: TLS,
+		Proxy: func(string) (*url.URL, error) { return &url.URL{Scheme: "http", Host: proxy}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Close("over")
+}
+
 func TestProxyThatIsNoAddress(t *testing.T) {
 	for _, value := range []string{
 		"http://proxy:port", "http://me:s3cret@pro xy:3128", "://", "http://", "http:/proxy.example:3128", "http//proxy.example", "%zz",
