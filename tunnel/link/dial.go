@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/lookup"
@@ -277,7 +278,9 @@ func addresses(ctx context.Context, cfg *DialConfig) (_ []netip.AddrPort, unsure
 const WebPort = "443"
 
 const (
-	webDelay = 2 * time.Second // the relay's own port has for itself
+	// webDelay is how long the relay's own port has for itself, and has again where
+	// somebody answers there: a relay that is busy is not to be asked twice soon.
+	webDelay = 2 * time.Second
 	// webTime bounds the other: where nobody is, as behind many a firewall, a relay that
 	// is only down is to be tried again soon.
 	webTime = 4 * time.Second
@@ -290,20 +293,51 @@ func dialTCP(ctx context.Context, cfg *DialConfig) (Session, error) {
 	if err != nil || port == WebPort || cfg.Certificate != nil { // a node dials nodes, who have no other port
 		return dialTLS(ctx, cfg)
 	}
-	web := *cfg
+	own, web := *cfg, *cfg
+	var answered atomic.Bool
+	own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := cfg.DialContext(ctx, network, addr)
+		if err == nil {
+			answered.Store(true)
+		}
+		return conn, err
+	}
 	web.Relay = net.JoinHostPort(host, WebPort)
+	failed := make(chan struct{})
 	return race(ctx, []attempt{
-		{dial: func(ctx context.Context) (Session, error) { return dialTLS(ctx, cfg) }},
-		{after: webDelay, dial: func(ctx context.Context) (Session, error) {
-			ctx, cancel := context.WithTimeout(ctx, webTime)
-			defer cancel()
-			s, err := dialTLS(ctx, &web)
-			if err != nil { // in words alone: whoever has that port may have nothing to do with the relay
-				err = errors.New("at port " + WebPort + ", " + err.Error())
+		{dial: func(ctx context.Context) (Session, error) {
+			s, err := dialTLS(ctx, &own)
+			if err != nil {
+				close(failed)
 			}
 			return s, err
 		}},
+		{after: webDelay, dial: func(ctx context.Context) (Session, error) {
+			if answered.Load() {
+				timer := time.NewTimer(webDelay)
+				defer timer.Stop()
+				select {
+				case <-timer.C:
+				case <-failed:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return dialWeb(ctx, &web)
+		}},
 	}, nil)
+}
+
+// dialWeb makes a session at the port of the web. Its errors are words alone: whoever has
+// that port may have nothing to do with the relay.
+func dialWeb(ctx context.Context, cfg *DialConfig) (Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, webTime)
+	defer cancel()
+	s, err := dialTLS(ctx, cfg)
+	if err != nil {
+		return nil, errors.New("at port " + WebPort + ", " + err.Error())
+	}
+	return s, nil
 }
 
 // dialTLS goes through the proxy, which looks the name up itself, or tries
