@@ -99,10 +99,7 @@ func follow(w *fsnotify.Watcher, paths []string) bool {
 // watchable reports whether the system can be asked to tell of way at a fair
 // price.
 func watchable(way, paths []string) bool {
-	own := func(step string) bool {
-		return slices.ContainsFunc(paths, func(path string) bool { return filepath.Dir(path) == step })
-	}
-	if !cheap && slices.ContainsFunc(way, func(step string) bool { return !own(step) }) {
+	if !cheap && !slices.Equal(way, []string{filepath.Dir(paths[0])}) { // others may lie among many files
 		return false
 	}
 	return !slices.ContainsFunc(way, remote)

@@ -19,7 +19,7 @@ const (
 	// patience is how long an answer is waited for where one of before is known.
 	patience = time.Second
 	// limit bounds a question, which goes on when nobody waits for it any more, so
-	// that a late answer is of use to the next who asks.
+	// that a late answer is of use to the next who asks; if it is kept.
 	limit = 15 * time.Second
 	// most is how many names are kept.
 	most = 64
@@ -91,6 +91,9 @@ func (r *Resolver) LookupNetIP(ctx context.Context, network, host string) ([]net
 
 // ask has host looked up, and reports whether an answer of before is known.
 func (r *Resolver) ask(ctx context.Context, host string) (asked [len(families)]*question, known bool) {
+	if !r.Forgetful {
+		ctx = context.WithoutCancel(ctx)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, family := range families {
@@ -98,7 +101,7 @@ func (r *Resolver) ask(ctx context.Context, host string) (asked [len(families)]*
 		asked[i] = q
 		known = known || r.names[host] != nil && len(r.names[host][i]) > 0
 		go func() { // ends with its limit
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			q.addrs, q.err = r.lookup(ctx, family, host)
 			if len(q.addrs) > 0 && !r.Forgetful {

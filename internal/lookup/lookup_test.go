@@ -161,6 +161,20 @@ func TestForgetfulHasNoAddressOfBefore(t *testing.T) {
 	})
 }
 
+// Who cannot use a late answer leaves no question behind: strangers make a Forgetful
+// one ask as often as they like.
+func TestForgetfulAsksNoLongerThanSomebodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a question outlives it
+		r := &Resolver{Lookup: new(server).lookup, Forgetful: true}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if addrs, err := r.LookupNetIP(ctx, "ip", relay); len(addrs) > 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, %v", addrs, err)
+		}
+		synctest.Wait()
+	})
+}
+
 // An answer that came too late for who asked is there for who asks next.
 func TestLateAnswerIsOfUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
