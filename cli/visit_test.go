@@ -19,7 +19,7 @@ import (
 // what it is told after the visitor's end.
 func (d *fakeDaemon) privately(t *testing.T) {
 	t.Helper()
-	d.set("GET /api/v1/visits/nas/ssh", "")
+	d.set("GET /api/v1/visits/nas/ssh", `{"data":{"tunnel":"nas/ssh","type":"tcp"}}`)
 	d.set("GET /api/v1/visits/nas/rdp", `{"error":{"code":"relay_rejected","message":"the relay refused: there is none such"}}`)
 	d.set("POST /api/v1/visits/nas/rdp", `{"error":{"code":"relay_rejected","message":"the relay refused: there is none such"}}`)
 	before := d.Config.Handler
@@ -182,8 +182,8 @@ func TestVisitsAreListed(t *testing.T) {
 	if code, out, errs := run(t, "", "visit"); code != 0 || !strings.Contains(out, "no private tunnel lets this client in") {
 		t.Errorf("none: exit %d, %q, %q", code, out, errs)
 	}
-	d.set("GET /api/v1/invitations", `{"data":{"items":[{"tunnel":"nas/ssh"},{"tunnel":"studio/files"}]}}`)
-	d.set("GET /api/v1/visits", `{"data":{"items":[{"tunnel":"nas/ssh","listen":"127.0.0.1:2222","state":"failed","error":"cannot\u001b listen","connections":{"open":1,"total":4},"bytes":{"in":5120,"out":2048}}]}}`)
+	d.set("GET /api/v1/invitations", `{"data":{"items":[{"tunnel":"nas/ssh","type":"tcp"},{"tunnel":"studio/files","type":"udp"}]}}`)
+	d.set("GET /api/v1/visits", `{"data":{"items":[{"tunnel":"nas/ssh","type":"tcp","listen":"127.0.0.1:2222","state":"failed","error":"cannot\u001b listen","connections":{"open":1,"total":4},"bytes":{"in":5120,"out":2048}}]}}`)
 	_, out, _ := run(t, "", "visit")
 	golden(t, "visits", out)
 	if _, out, _ := run(t, "", "visit", "--json"); !strings.Contains(out, `"listen": "127.0.0.1:2222"`) || !strings.Contains(out, `"tunnel": "studio/files"`) {

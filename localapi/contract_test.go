@@ -82,7 +82,7 @@ func successes() []ask {
 		{method: "DELETE", path: one, target: "/api/v1/tunnels/t_1", status: 204},
 		{method: "GET", path: "/api/v1/visits", status: 200},
 		{method: "GET", path: "/api/v1/invitations", status: 200},
-		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", status: 204},
+		{method: "GET", path: visited, target: "/api/v1/visits/nas/ssh", status: 200},
 		{method: "GET", path: "/api/v1/requests", status: 200},
 		{method: "GET", path: "/api/v1/requests", target: "/api/v1/requests?tunnel_id=t_1&kind=http&method=get&status=4xx&q=a&since=2026-05-04T10:20:30Z&until=2026-05-04T10:20:30.5%2B02:00&before=req_9&limit=10000", status: 200},
 		{method: "GET", path: req, target: "/api/v1/requests/r_1?reveal=true", status: 200},

@@ -3,6 +3,7 @@ package localapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/agent/visits"
 	"adit/tunnel/link"
+	"adit/tunnel/wire"
 )
 
 var fakeTime = time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
@@ -211,16 +213,32 @@ func (f *fakeAgent) DeleteTunnel(_ context.Context, id string) error {
 
 func (f *fakeAgent) Visits() []visits.Visit {
 	return []visits.Visit{{
-		Visit: definition.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}, State: visits.StateListening,
+		Visit: definition.Visit{Tunnel: "nas/ssh", Type: wire.TypeTCP, Listen: "127.0.0.1:2222"}, State: visits.StateListening,
 		Connections: traffic.Connections{Open: 1, Total: 2},
 	}}
 }
 
 func (f *fakeAgent) Invitations(context.Context) ([]agent.Invitation, error) {
-	return []agent.Invitation{{Tunnel: "nas/ssh"}}, f.refusal()
+	return []agent.Invitation{{Tunnel: "nas/ssh", Type: wire.TypeTCP}}, f.refusal()
 }
 
-func (f *fakeAgent) MayVisit(context.Context, string) error { return f.refusal() }
+func (f *fakeAgent) MayVisit(_ context.Context, tunnel string) (agent.Invitation, error) {
+	return agent.Invitation{Tunnel: tunnel, Type: wire.TypeTCP}, f.refusal()
+}
+
+// VisitUDP says back each packet that it is told, until the connection ends.
+func (f *fakeAgent) VisitUDP(_ context.Context, _ string, take func() (net.Conn, error)) error {
+	if err := f.refusal(); err != nil {
+		return err
+	}
+	conn, err := take()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, _ = io.Copy(conn, conn)
+	return nil
+}
 
 // Visit greets, and says back what it is told after the visitor's end.
 func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
@@ -228,8 +246,7 @@ func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splic
 		return err
 	}
 	if f.breaks != nil {
-		dial := func(context.Context, string) (link.Stream, error) { return broken{f.breaks}, nil }
-		return visits.New(slog.New(slog.DiscardHandler), dial).Visit(ctx, tunnel, take)
+		return visits.New(slog.New(slog.DiscardHandler), breaking{f.breaks}).Visit(ctx, tunnel, take)
 	}
 	conn, err := take()
 	if err != nil {
@@ -247,6 +264,17 @@ func (f *fakeAgent) Visit(ctx context.Context, tunnel string, take func() (splic
 		conn.CloseWrite()
 	}
 	return nil
+}
+
+// breaking is a visits.Dialer of one broken stream.
+type breaking struct{ net.Conn }
+
+func (b breaking) DialPrivate(context.Context, string) (link.Stream, error) {
+	return broken(b), nil
+}
+
+func (b breaking) DialPrivateUDP(context.Context, string, func([][]byte)) (*visits.Flow, error) {
+	return nil, errors.New("there are no packets")
 }
 
 // broken is a stream that is broken where its connection ends.

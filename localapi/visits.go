@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -14,16 +15,20 @@ import (
 	"adit/tunnel/agent/visits"
 )
 
-// upgradeVisit is the protocol that a visit's connection changes to: from the answer
-// on, its bytes are the tunnel's.
-const upgradeVisit = "adit-visit"
+// These are the protocols that a visit's connection changes to. From the answer on, its
+// bytes are the tunnel's; of a udp tunnel they are packets, each behind its length.
+const (
+	upgradeVisit    = "adit-visit"
+	upgradeVisitUDP = "adit-visit-udp"
+)
 
 // Visitor leads to private tunnels of the relay's other clients.
 type Visitor interface {
 	Visits() []visits.Visit
 	Invitations(ctx context.Context) ([]agent.Invitation, error)
-	MayVisit(ctx context.Context, tunnel string) error
+	MayVisit(ctx context.Context, tunnel string) (agent.Invitation, error)
 	Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error
+	VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error
 }
 
 func (s *Server) listVisits(w http.ResponseWriter, _ *http.Request) error {
@@ -49,11 +54,11 @@ func tunnelOf(r *http.Request) string {
 func (s *Server) mayVisit(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), controlTimeout)
 	defer cancel()
-	if err := s.cfg.Agent.MayVisit(ctx, tunnelOf(r)); err != nil {
+	found, err := s.cfg.Agent.MayVisit(ctx, tunnelOf(r))
+	if err != nil {
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return writeData(w, http.StatusOK, found)
 }
 
 // visitTunnel makes the request's connection one to a private tunnel.
@@ -61,8 +66,9 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &struct{}{}); err != nil {
 		return err
 	}
-	if !strings.EqualFold(r.Header.Get("Upgrade"), upgradeVisit) {
-		return invalid("Upgrade", "ask with the headers Connection: Upgrade and Upgrade: "+upgradeVisit)
+	upgrade := strings.ToLower(r.Header.Get("Upgrade"))
+	if upgrade != upgradeVisit && upgrade != upgradeVisitUDP {
+		return invalid("Upgrade", "ask with the headers Connection: Upgrade and Upgrade: "+upgradeVisit+", or "+upgradeVisitUDP+" for a tunnel of type udp")
 	}
 	if err := s.streams.visits.take("%d visits are open; close one first"); err != nil {
 		return err
@@ -78,11 +84,17 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 	left := context.AfterFunc(r.Context(), cancel)
 	defer left()
 	taken := false
-	err := s.cfg.Agent.Visit(ctx, tunnelOf(r), func() (splice.HalfCloser, error) {
+	take := func() (splice.HalfCloser, error) {
 		left()
 		taken = true
-		return takeOver(w)
-	})
+		return takeOver(w, upgrade)
+	}
+	var err error
+	if upgrade == upgradeVisitUDP {
+		err = s.cfg.Agent.VisitUDP(ctx, tunnelOf(r), func() (net.Conn, error) { return take() })
+	} else {
+		err = s.cfg.Agent.Visit(ctx, tunnelOf(r), take)
+	}
 	if taken || r.Context().Err() != nil {
 		return nil // nobody hears an answer
 	}
@@ -92,7 +104,7 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 var errEarly = errors.New("bytes came before the answer")
 
 // takeOver answers that the protocol changes, and returns the connection.
-func takeOver(w http.ResponseWriter) (splice.HalfCloser, error) {
+func takeOver(w http.ResponseWriter, upgrade string) (splice.HalfCloser, error) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take a visit's connection: %w", err)
@@ -102,7 +114,7 @@ func takeOver(w http.ResponseWriter) (splice.HalfCloser, error) {
 		conn.Close()
 		return nil, errEarly
 	}
-	if _, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgradeVisit + "\r\n\r\n")); err != nil {
+	if _, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n")); err != nil {
 		conn.Close()
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func declaredPaths(paths []config.Path) []definition.Path {
 func declaredVisits(file *config.File) []definition.Visit {
 	specs := make([]definition.Visit, 0, len(file.Visits))
 	for _, v := range file.Visits {
-		specs = append(specs, definition.Visit{Tunnel: v.Tunnel, Listen: v.Listen})
+		specs = append(specs, definition.Visit{Tunnel: v.Tunnel, Type: v.Type, Listen: v.Listen})
 	}
 	return specs
 }

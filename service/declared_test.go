@@ -120,10 +120,11 @@ func TestDeclaredVisits(t *testing.T) {
 	const good = "[[visit]]\ntunnel = \"nas/ssh\"\nlisten = \"127.0.0.1:2222\"\n"
 	for text, want := range map[string]string{
 		good: "",
-		good + "[[visit]]\ntunnel = \"nas\"\nlisten = \"2223\"\n":                 "adit.toml:5: visit[1].tunnel: a private tunnel is called CLIENT/NAME, as nas/ssh",
-		good + "[[visit]]\nlisten = \"2222\"\ntunnel = \"nas/rdp\"\n":             "adit.toml:5: visit[1].listen: another visit listens on 127.0.0.1:2222 already",
-		"[[visit]]\ntunnel = \"nas/ssh\"\nlisten = \"192.168.1.2:22\"\n":          "adit.toml:3: visit[0].listen: must be a loopback address, as 127.0.0.1:2222, which other machines cannot reach",
-		"[[tunnel]]\nname = \"a\"\nlocal_port = 1\n[[visit]]\ntunnel = \"n/s\"\n": "adit.toml:4: visit[0].listen: must be a port, or an address of this machine with one, as 127.0.0.1:2222",
+		good + "[[visit]]\ntunnel = \"nas\"\nlisten = \"2223\"\n":                     "adit.toml:5: visit[1].tunnel: a private tunnel is called CLIENT/NAME, as nas/ssh",
+		good + "[[visit]]\ntype = \"dns\"\ntunnel = \"nas/dns\"\nlisten = \"2223\"\n": "adit.toml:5: visit[1].type: must be tcp or udp, as the tunnel is",
+		good + "[[visit]]\nlisten = \"2222\"\ntunnel = \"nas/rdp\"\n":                 "adit.toml:5: visit[1].listen: another visit listens on 127.0.0.1:2222 already",
+		"[[visit]]\ntunnel = \"nas/ssh\"\nlisten = \"192.168.1.2:22\"\n":              "adit.toml:3: visit[0].listen: must be a loopback address, as 127.0.0.1:2222, which other machines cannot reach",
+		"[[tunnel]]\nname = \"a\"\nlocal_port = 1\n[[visit]]\ntunnel = \"n/s\"\n":     "adit.toml:4: visit[0].listen: must be a port, or an address of this machine with one, as 127.0.0.1:2222",
 	} {
 		file, err := config.Parse("adit.toml", []byte(text))
 		if err != nil {
@@ -133,7 +134,7 @@ func TestDeclaredVisits(t *testing.T) {
 		if err = visitMistake(file, err); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
-		if want == "" && (len(visits) != 1 || visits[0] != definition.Visit{Tunnel: "nas/ssh", Listen: "127.0.0.1:2222"}) {
+		if want == "" && (len(visits) != 1 || visits[0] != definition.Visit{Tunnel: "nas/ssh", Type: "tcp", Listen: "127.0.0.1:2222"}) {
 			t.Errorf("got %+v", visits)
 		}
 	}

@@ -32,13 +32,13 @@ func list(ctx context.Context, std *stdio.Streams, find *daemon.Finder) error {
 	if err != nil { // what is declared can be told all the same
 		fmt.Fprintf(std.Err, "adit: what else may be visited is not known: %s\n", visible.Text(err.Error()))
 	}
-	rows := table.New("LISTEN|TUNNEL|STATE|OPEN|TOTAL|IN|OUT|ERROR", table.Drop("TOTAL"), table.Drop("OUT"), table.Drop("IN"), table.Drop("OPEN"))
+	rows := table.New("LISTEN|TUNNEL|TYPE|STATE|OPEN|TOTAL|IN|OUT|ERROR", table.Drop("TOTAL"), table.Drop("OUT"), table.Drop("IN"), table.Drop("OPEN"))
 	for _, v := range all {
-		rows.Add(v.Listen, v.Tunnel, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
+		rows.Add(v.Listen, v.Tunnel, v.Type, v.State, v.Connections.Open, v.Connections.Total, bytesize.Text(v.Bytes.In), bytesize.Text(v.Bytes.Out), v.Error)
 	}
 	for _, i := range invitations {
 		if !slices.ContainsFunc(all, func(v client.Visit) bool { return v.Tunnel == i.Tunnel }) {
-			rows.Add("-", i.Tunnel, "invited", "-", "-", "-", "-", "")
+			rows.Add("-", i.Tunnel, i.Type, "invited", "-", "-", "-", "-", "")
 		}
 	}
 	rows.OmitEmpty("ERROR")

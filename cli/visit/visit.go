@@ -31,6 +31,7 @@ func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 		Long: `Connect to a private tunnel of another client of the relay, which lets this one
 in. Until Ctrl-C, who connects to PORT of 127.0.0.1 reaches the tunnel's local
 service; without PORT it is one that is free. Only programs of this machine can.
+If the tunnel is of type udp, so is PORT.
 
 On the other machine, as the client nas:
 
@@ -40,8 +41,9 @@ With --stdio ssh needs no port of its own:
 
   ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
 
-For good, declare it in adit.toml: [[visit]] with tunnel and listen. Without
-CLIENT/NAME the declared visits are listed, and what else lets this client in.`,
+For good, declare it in adit.toml: [[visit]] with tunnel and listen, and for udp
+with type = "udp". Without CLIENT/NAME the declared visits are listed,
+and what else lets this client in.`,
 		Example: `  adit visit
   adit visit nas/ssh 2222
   adit visit nas/ssh --stdio`,
@@ -114,31 +116,51 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 	return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 }
 
-// many leads whoever connects to listen to the tunnel, until ctx ends.
+// many leads whoever comes to listen to the tunnel, until ctx ends.
 func many(ctx context.Context, std *stdio.Streams, w *way, tunnel, listen string) error {
-	if err := w.client.MayVisit(ctx, tunnel); err != nil {
+	found, err := w.client.MayVisit(ctx, tunnel)
+	if err != nil {
 		return daemon.WithoutToken(ctx, w.client, err)
 	}
-	var err error
 	if w.found, err = w.client.Status(ctx); err != nil {
 		return err
 	}
+	said := struct {
+		Tunnel string             `json:"tunnel"`
+		Type   client.PrivateType `json:"type"`
+		Listen string             `json:"listen"`
+	}{tunnel, found.Type, ""}
+	say := func(at net.Addr) error {
+		said.Listen = at.String()
+		return std.Print(said, func(w io.Writer) {
+			fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
+		})
+	}
+	if found.Type == client.PrivateTypeUDP {
+		conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp", listen)
+		if err != nil {
+			return listenError(tunnel, err)
+		}
+		defer conn.Close()
+		if err := say(conn.LocalAddr()); err != nil {
+			return err
+		}
+		return servePackets(ctx, std, w, tunnel, conn.(*net.UDPConn))
+	}
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
-		return fmt.Errorf("listen for visits of %s: %w; choose another port", tunnel, err)
+		return listenError(tunnel, err)
 	}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	defer ln.Close()
-	said := struct {
-		Tunnel string `json:"tunnel"`
-		Listen string `json:"listen"`
-	}{tunnel, ln.Addr().String()}
-	if err := std.Print(said, func(w io.Writer) {
-		fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
-	}); err != nil {
+	if err := say(ln.Addr()); err != nil {
 		return err
 	}
 	return serve(ctx, std, w, tunnel, ln)
+}
+
+func listenError(tunnel string, err error) error {
+	return fmt.Errorf("listen for visits of %s: %w; choose another port", tunnel, err)
 }
 
 // acceptAgain is how long the next connection waits where one could not be taken.
@@ -178,7 +200,7 @@ func serve(ctx context.Context, std *stdio.Streams, w *way, tunnel string, ln ne
 // visitFor leads one connection to the tunnel. Its error is about the way there.
 func visitFor(ctx context.Context, w *way, tunnel string, local *net.TCPConn) error {
 	defer local.Close()
-	conn, err := w.to(ctx, tunnel)
+	conn, err := w.to(ctx, tunnel, w.client.Visit)
 	if err != nil {
 		_ = local.SetLinger(0)
 		return err

@@ -18,14 +18,14 @@ type way struct {
 	own    *daemon.Embedded
 }
 
-// to connects to a private tunnel. Where another command ran the daemon, and has
-// ended, this one runs it from now on.
-func (w *way) to(ctx context.Context, tunnel string) (client.VisitConn, error) {
-	conn, err := w.client.Visit(ctx, tunnel)
+// to connects to a private tunnel by one of the client's methods. Where another command
+// ran the daemon, and has ended, this one runs it from now on.
+func (w *way) to(ctx context.Context, tunnel string, visit func(context.Context, string) (client.VisitConn, error)) (client.VisitConn, error) {
+	conn, err := visit(ctx, tunnel)
 	if !errors.Is(err, client.ErrNotRunning) || !w.takeOver(ctx, err) {
 		return conn, err
 	}
-	return w.client.Visit(ctx, tunnel)
+	return visit(ctx, tunnel)
 }
 
 // takeOver reports whether there may be a daemon again after err.

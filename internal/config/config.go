@@ -97,6 +97,7 @@ type Tunnel struct {
 // Visit is an address on this machine that leads to a private tunnel.
 type Visit struct {
 	Tunnel string `toml:"tunnel"` // CLIENT/NAME
+	Type   string `toml:"type"`   // tcp or udp; empty: tcp
 	Listen string `toml:"listen"` // a port, or a loopback address with one
 }
 

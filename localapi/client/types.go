@@ -169,7 +169,7 @@ const (
 	TunnelTypeUDP   TunnelType = "udp"
 )
 
-// TunnelMode: `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp`:
+// TunnelMode: `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp` or `udp`:
 // it has no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay visit.
 type TunnelMode string
 
@@ -311,11 +311,12 @@ type Tunnel struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Visit: An address on this machine whose connections are led to a private tunnel.
+// Visit: An address on this machine whose connections, or packets, are led to a private tunnel.
 type Visit struct {
 	// As `nas/ssh`: the client whose it is, and its name.
-	Tunnel string `json:"tunnel"`
-	// Where connections are taken.
+	Tunnel string      `json:"tunnel"`
+	Type   PrivateType `json:"type"`
+	// Where connections or packets are taken.
 	Listen string     `json:"listen"`
 	State  VisitState `json:"state"`
 	// Why it is `failed`, or why the newest connection was not led on; otherwise empty.
@@ -327,8 +328,18 @@ type Visit struct {
 // Invitation: A private tunnel that runs and lets this agent in.
 type Invitation struct {
 	// As `nas/ssh`: the client whose it is, and its name.
-	Tunnel string `json:"tunnel"`
+	Tunnel string      `json:"tunnel"`
+	Type   PrivateType `json:"type"`
 }
+
+// PrivateType: The type of a private tunnel.
+type PrivateType string
+
+// Values of PrivateType.
+const (
+	PrivateTypeTCP PrivateType = "tcp"
+	PrivateTypeUDP PrivateType = "udp"
+)
 
 // VisitState: `failed`: the address cannot be listened on now; that is tried again.
 type VisitState string

@@ -10,8 +10,11 @@ import (
 	"strings"
 )
 
-// upgradeVisit is the protocol that a visit's connection changes to.
-const upgradeVisit = "adit-visit"
+// The protocols that a visit's connection changes to.
+const (
+	upgradeVisit    = "adit-visit"
+	upgradeVisitUDP = "adit-visit-udp"
+)
 
 // VisitConn is a connection to a private tunnel of another client. CloseWrite ends its
 // sending direction alone: what the tunnel's service still has to say can be read. Where
@@ -53,24 +56,37 @@ func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list[Invitation](ctx, c, api+"/invitations")
 }
 
-// MayVisit reports why the private tunnel CLIENT/NAME cannot be visited now: an *Error
-// of the code ErrorCodeRelayRejected if there is none such that lets this agent in. Its
-// local service is not asked.
-func (c *Client) MayVisit(ctx context.Context, tunnel string) error {
+// MayVisit returns the private tunnel CLIENT/NAME, which runs and lets this agent in; its
+// local service is not asked. If it cannot be visited now the error says why: an *Error
+// of the code ErrorCodeRelayRejected if there is none such.
+func (c *Client) MayVisit(ctx context.Context, tunnel string) (Invitation, error) {
 	path, err := visitPath(tunnel)
 	if err != nil {
-		return err
+		return Invitation{}, err
 	}
-	return c.call(ctx, http.MethodGet, path, nil, nil)
+	return get[Invitation](ctx, c, path)
 }
 
-// Visit connects to the private tunnel CLIENT/NAME. ctx is for the connecting alone.
+// Visit connects to the private tunnel CLIENT/NAME of type tcp. ctx is for the connecting
+// alone.
 func (c *Client) Visit(ctx context.Context, tunnel string) (VisitConn, error) {
+	return c.visit(ctx, tunnel, upgradeVisit)
+}
+
+// VisitUDP connects one sender of packets to the private tunnel CLIENT/NAME of type udp.
+// On the connection each packet is behind its length (uint16, big endian), both ways. It
+// ends when the tunnel does, and after a minute or so in which nothing passes. ctx is for the
+// connecting alone.
+func (c *Client) VisitUDP(ctx context.Context, tunnel string) (VisitConn, error) {
+	return c.visit(ctx, tunnel, upgradeVisitUDP)
+}
+
+func (c *Client) visit(ctx context.Context, tunnel, upgrade string) (VisitConn, error) {
 	path, err := visitPath(tunnel)
 	if err != nil {
 		return nil, err
 	}
-	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgradeVisit}}
+	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgrade}}
 	var by visitConn
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		by.cut, _ = got.Conn.(interface{ SetLinger(sec int) error })

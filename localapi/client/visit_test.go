@@ -73,9 +73,9 @@ func TestVisitsThatAreRefusedAreTyped(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/api/v1/visits/nas/open":
-			w.WriteHeader(http.StatusNoContent)
+			io.WriteString(w, `{"data":{"tunnel":"nas/open","type":"udp"}}`)
 		case "/api/v1/invitations":
-			io.WriteString(w, `{"data":{"items":[{"tunnel":"nas/ssh"},{"tunnel":"studio/files"}]}}`)
+			io.WriteString(w, `{"data":{"items":[{"tunnel":"nas/ssh","type":"tcp"},{"tunnel":"studio/files","type":"udp"}]}}`)
 		case "/api/v1/visits/nas/odd":
 			w.WriteHeader(http.StatusOK)
 		default:
@@ -85,13 +85,13 @@ func TestVisitsThatAreRefusedAreTyped(t *testing.T) {
 	}))
 	defer server.Close()
 	c := New(server.URL)
-	if list, err := c.Invitations(testContext(t)); err != nil || len(list) != 2 || list[1].Tunnel != "studio/files" {
+	if list, err := c.Invitations(testContext(t)); err != nil || len(list) != 2 || list[1] != (Invitation{"studio/files", PrivateTypeUDP}) {
 		t.Errorf("the invitations are %v, %v", list, err)
 	}
-	if err := c.MayVisit(testContext(t), "nas/open"); err != nil {
-		t.Errorf("may visit: %v", err)
+	if found, err := c.MayVisit(testContext(t), "nas/open"); err != nil || found != (Invitation{"nas/open", PrivateTypeUDP}) {
+		t.Errorf("may visit: %+v, %v", found, err)
 	}
-	if err := c.MayVisit(testContext(t), "nas/ssh"); !IsCode(err, ErrorCodeRelayRejected) {
+	if _, err := c.MayVisit(testContext(t), "nas/ssh"); !IsCode(err, ErrorCodeRelayRejected) {
 		t.Errorf("may visit what is refused: %v", err)
 	}
 	if _, err := c.Visit(testContext(t), "nas/ssh"); !IsCode(err, ErrorCodeRelayRejected) {

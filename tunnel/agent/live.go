@@ -5,6 +5,7 @@ import (
 
 	"adit/tunnel/agent/forward"
 	"adit/tunnel/agent/session"
+	"adit/tunnel/agent/visits"
 )
 
 // live is one session, with what the agent does on it.
@@ -12,6 +13,7 @@ type live struct {
 	*session.Session
 	agent    *Agent
 	visitors *forward.Session
+	visits   *visits.Flows // of the agent's own visits
 	again    chan struct{} // tells claimAll to look for tunnels; room for one
 	// epoch is that of the token it is in use under. The agent's mutex guards it.
 	epoch int
@@ -21,7 +23,8 @@ type live struct {
 }
 
 func newLive(a *Agent, s *session.Session) *live {
-	return &live{Session: s, agent: a, visitors: a.forward.Session(s.Link), again: make(chan struct{}, 1)}
+	own := visits.NewFlows(s.Link)
+	return &live{Session: s, agent: a, visitors: a.forward.Session(s.Link, own), visits: own, again: make(chan struct{}, 1)}
 }
 
 // connect makes a session at one of several addresses, and returns the address that what

@@ -150,7 +150,8 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 	}
 	refused := func(tunnel, code, says string) {
 		t.Helper()
-		for how, err := range map[string]error{"visit": a.Visit(t.Context(), tunnel, take), "ask": a.MayVisit(t.Context(), tunnel)} {
+		_, asked := a.MayVisit(t.Context(), tunnel)
+		for how, err := range map[string]error{"visit": a.Visit(t.Context(), tunnel, take), "ask": asked} {
 			var no *refusal.Error
 			if !errors.As(err, &no) || no.Code != code || !strings.Contains(no.Message, says) {
 				t.Errorf("%s %s: %v, want %s with %q", how, tunnel, err, code, says)
@@ -164,6 +165,13 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("nas/ssh", refusal.CodeRelayRejected, "nobody is let in")
+	var no *refusal.Error
+	if err := a.VisitUDP(t.Context(), "nas/game", nil); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "of type tcp alone") {
+		t.Errorf("visit of a udp tunnel at an older relay: %v", err)
+	}
+	if _, err := a.Create(t.Context(), definition.Tunnel{Type: "udp", Mode: "private", LocalPort: 9}); !errors.As(err, &no) || no.Field != "type" || !strings.Contains(no.Message, "of type tcp alone") {
+		t.Errorf("a udp tunnel at an older relay: %v", err)
+	}
 	r.visited(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	refused("nas/ssh", refusal.CodeRelayUnreachable, "418")
 	r.visited(func(w http.ResponseWriter, q *http.Request) {
@@ -190,7 +198,6 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 		conn.(interface{ Reset() }).Reset()
 		conn.Close()
 	})
-	var no *refusal.Error
 	if err := a.Visit(t.Context(), "nas/ssh", take); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "whether its local service runs") {
 		t.Errorf("visit of one whose service is down: %v", err)
 	}
@@ -213,7 +220,7 @@ func TestWhatMayBeVisited(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := a.Invitations(t.Context())
-	if want := []Invitation{{"nas/ssh"}, {"studio/files"}}; err != nil || !slices.Equal(list, want) {
+	if want := []Invitation{{"nas/ssh", wire.TypeTCP}, {"studio/files", wire.TypeUDP}}; err != nil || !slices.Equal(list, want) {
 		t.Errorf("it is told of %v, %v; want %v", list, err, want)
 	}
 }

@@ -325,7 +325,7 @@ func (r *fakeRelay) handler(s *fakeSession) http.Handler {
 		on(w, q)
 	})
 	mux.HandleFunc("GET "+wire.PathInvitations, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, wire.Invitations{Tunnels: []string{"nas/ssh", "none such", "studio/files"}})
+		answer(w, http.StatusOK, wire.Invitations{Tunnels: []string{"nas/ssh", "none such", "studio/files"}, UDP: []string{"studio/files"}})
 	})
 	mux.HandleFunc("GET "+wire.PathSpeed, func(w http.ResponseWriter, _ *http.Request) {
 		const size = 100_000

@@ -60,7 +60,7 @@ func New(cfg Config) (*Agent, error) {
 		Dial: cfg.Dial, Detour: cfg.Transport == link.Auto, Streams: cfg.Visitors, Memory: cfg.Unread,
 		Version: cfg.Version, Logger: a.log,
 	}
-	a.visits = visits.New(a.log, a.dialPrivate)
+	a.visits = visits.New(a.log, dialer{a})
 	if err := a.restore(); err != nil {
 		_ = folder.Close()
 		return nil, err

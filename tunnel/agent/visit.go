@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"adit/tunnel/agent/control"
 	"adit/tunnel/agent/definition"
@@ -22,6 +23,12 @@ func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (splice.Ha
 	return a.visits.Visit(ctx, tunnel, take)
 }
 
+// VisitUDP is Visit for a tunnel of type udp: it leads the packets of one sender. On the
+// connection that take gives each is behind its length (uint16, big endian), both ways.
+func (a *Agent) VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error {
+	return a.visits.VisitUDP(ctx, tunnel, take)
+}
+
 // Visits returns the declared visits, by address.
 func (a *Agent) Visits() []visits.Visit { return a.visits.List() }
 
@@ -31,22 +38,24 @@ func (a *Agent) DeclareVisits(specs []definition.Visit) error { return a.visits.
 
 // MayVisit asks the relay whether a private tunnel runs and lets this agent in; the
 // tunnel's local service is not asked. Its error is an *Error.
-func (a *Agent) MayVisit(ctx context.Context, tunnel string) error {
+func (a *Agent) MayVisit(ctx context.Context, tunnel string) (Invitation, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
 	l, client, name, err := a.private(ctx, tunnel)
 	if err != nil {
-		return err
+		return Invitation{}, err
 	}
-	if err := l.Control.MayVisit(ctx, client, name); err != nil {
-		return control.Refusal(err, "")
+	kind, err := l.Control.MayVisit(ctx, client, name)
+	if err != nil {
+		return Invitation{}, control.Refusal(err, "")
 	}
-	return nil
+	return Invitation{client + "/" + name, kind}, nil
 }
 
 // Invitation is a private tunnel that runs and lets this agent in.
 type Invitation struct {
 	Tunnel string `json:"tunnel"` // CLIENT/NAME
+	Type   string `json:"type"`   // wire.TypeTCP or wire.TypeUDP
 }
 
 // Invitations asks the relay which private tunnels of others there are for this agent
@@ -66,8 +75,8 @@ func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 		return nil, control.Refusal(err, "")
 	}
 	list := []Invitation{}
-	for _, tunnel := range tunnels {
-		list = append(list, Invitation{tunnel})
+	for _, t := range tunnels {
+		list = append(list, Invitation(t))
 	}
 	return list, nil
 }
@@ -101,11 +110,14 @@ func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusa
 	return l, nil
 }
 
-// dialPrivate has the relay lead a stream to a private tunnel. Its error is an *Error.
-func (a *Agent) dialPrivate(ctx context.Context, tunnel string) (link.Stream, error) {
+// dialer is an Agent as visits ask it for ways to private tunnels.
+type dialer struct{ *Agent }
+
+// DialPrivate implements visits.Dialer. Its error is an *Error.
+func (d dialer) DialPrivate(ctx context.Context, tunnel string) (link.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	l, client, name, err := a.private(ctx, tunnel)
+	l, client, name, err := d.private(ctx, tunnel)
 	if err != nil {
 		return nil, err
 	}
@@ -120,4 +132,33 @@ func (a *Agent) dialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 		return nil, control.Refusal(err, "")
 	}
 	return stream, nil
+}
+
+// DialPrivateUDP implements visits.Dialer. Its error is an *Error.
+func (d dialer) DialPrivateUDP(ctx context.Context, tunnel string, answer func([][]byte)) (*visits.Flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, relayWait)
+	defer cancel()
+	l, client, name, err := d.private(ctx, tunnel)
+	if err != nil {
+		return nil, err
+	}
+	if !l.Control.Can(wire.FeaturePrivateUDP) {
+		return nil, &refusal.Error{
+			Code:    refusal.CodeRelayRejected,
+			Message: "the relay is of a version that knows private tunnels of type tcp alone; ask its operator to update it",
+		}
+	}
+	stream, number, err := l.Control.VisitUDP(ctx, client, name)
+	if errors.Is(err, link.ErrReset) {
+		return nil, &refusal.Error{
+			Code:    refusal.CodeRelayRejected,
+			Message: fmt.Sprintf("the relay ended the visit of %s/%s at once; ask whose it is, or the relay's operator, whether its policy lets you in now", client, name),
+		}
+	}
+	if err != nil {
+		return nil, control.Refusal(err, "")
+	}
+	// A session that another has taken over from is not kept for flows: the next packet
+	// begins another.
+	return l.visits.Open(number, stream, l.Retired(), answer), nil
 }

@@ -122,6 +122,9 @@ type fakeAgent struct {
 	deaf    atomic.Int32 // streams for originDeaf
 	open    atomic.Int32 // streams that are forwarded now
 
+	heard chan wire.Flow // packets of its own visits, as far as there is room
+	asked chan wire.Flow // the newest packet of a visitor, without what it says
+
 	withheld atomic.Int32 // flows whose answers were not all passed on
 
 	visitors sync.Map // address of this end of a connection to an origin → the visitor's
@@ -138,7 +141,7 @@ func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, er
 		cancel()
 		return nil, err
 	}
-	a := &fakeAgent{tb: tb, session: s, origins: make(map[uint32]string), cancel: cancel, events: make(chan wire.Event, 1000)}
+	a := &fakeAgent{tb: tb, session: s, origins: make(map[uint32]string), cancel: cancel, events: make(chan wire.Event, 1000), heard: make(chan wire.Flow, 100), asked: make(chan wire.Flow, 1)}
 	a.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.OpenStream(ctx) }}}
 	a.wg.Go(func() { a.serve(ctx) })
 	a.wg.Go(func() { a.datagrams(ctx) })
@@ -354,6 +357,18 @@ func (a *fakeAgent) datagrams(ctx context.Context) {
 		if payload == nil {
 			continue
 		}
+		if f.Endpoint == wire.EndpointVisits {
+			select {
+			case a.heard <- wire.Flow{Number: f.Number, Payload: bytes.Clone(payload)}:
+			default:
+			}
+			continue
+		}
+		select {
+		case <-a.asked:
+		default:
+		}
+		a.asked <- wire.Flow{Endpoint: f.Endpoint, Number: f.Number}
 		a.mu.Lock()
 		origin := a.origins[f.Endpoint]
 		a.mu.Unlock()

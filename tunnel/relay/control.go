@@ -151,7 +151,7 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 	welcome := wire.Welcome{
 		SessionID: s.id, ClientID: s.client.ID, ClientName: s.client.Name,
 		Domain: s.relay.cfg.Domain, Node: s.relay.node, Version: s.relay.opts.Version, NodeID: s.relay.id,
-		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards, wire.FeatureSpeed, wire.FeaturePrivate, wire.FeatureInvitations, wire.FeaturePolicies, wire.FeaturePolicyHolds},
+		Features: []string{wire.FeatureHeaders, wire.FeaturePaths, wire.FeatureWildcards, wire.FeatureSpeed, wire.FeaturePrivate, wire.FeaturePrivateUDP, wire.FeatureInvitations, wire.FeaturePolicies, wire.FeaturePolicyHolds},
 	}
 	if m := s.relay.members; m != nil {
 		welcome.Nodes = m.ForAgent()

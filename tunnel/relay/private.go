@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 
@@ -31,9 +32,9 @@ func (s *session) placePrivate(ctx context.Context, p placing, face routing.Face
 // serveVisit leads the agent to a private tunnel, if it may go there. The stream is
 // the visitor's connection from then on. Asked by GET, it tells whether it may.
 func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
-	asks := r.Method == http.MethodGet
-	if !asks && r.Header.Get("Upgrade") != wire.UpgradeVisit {
-		return wire.Invalid("", "a visit is asked for with Upgrade: %s", wire.UpgradeVisit)
+	asks, upgrade := r.Method == http.MethodGet, r.Header.Get("Upgrade")
+	if !asks && upgrade != wire.UpgradeVisit && upgrade != wire.UpgradeVisitUDP {
+		return wire.Invalid("", "a visit is asked for with Upgrade: %s or %s", wire.UpgradeVisit, wire.UpgradeVisitUDP)
 	}
 	client, name, err := wire.ParsePrivate(r.PathValue("client") + "/" + r.PathValue("name"))
 	if err != nil {
@@ -49,8 +50,13 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 		return wire.Forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
 	}
 	if asks {
+		w.Header().Set(wire.HeaderType, ep.Type)
 		w.WriteHeader(http.StatusNoContent)
 		return nil
+	}
+	packets := upgrade == wire.UpgradeVisitUDP
+	if packets != (ep.Type == wire.TypeUDP) {
+		return wire.Invalid("type", "the private tunnel %s/%s is of type %s; visit it as such", client, name, ep.Type)
 	}
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -58,7 +64,17 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	}
 	control := conn.(*controlConn)
 	control.visits()
-	if _, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + wire.UpgradeVisit + "\r\n\r\n")); err != nil {
+	agree := func(header string) error {
+		_, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n" + header + "\r\n"))
+		return err
+	}
+	if packets {
+		s.relay.edge.VisitUDP(control.Stream, &s.agent, ep, guest, func(flow uint32) error {
+			return agree(fmt.Sprintf("%s: %d\r\n", wire.HeaderFlow, flow))
+		})
+		return nil
+	}
+	if agree("") != nil {
 		conn.Close()
 		return nil
 	}
@@ -78,9 +94,14 @@ func (s *session) guest() visitor.Guest {
 // serveInvitations tells which private tunnels let the agent in.
 func (s *session) serveInvitations(w http.ResponseWriter, _ *http.Request) error {
 	answer := wire.Invitations{Tunnels: []string{}}
-	for _, target := range s.relay.edge.Invitations(s.guest(), s.agent.Instance) {
-		if client, name, ok := claims.PrivateOf(target); ok && len(answer.Tunnels) < wire.MaxInvitations {
-			answer.Tunnels = append(answer.Tunnels, client+"/"+name)
+	for _, face := range s.relay.edge.Invitations(s.guest(), s.agent.Instance) {
+		client, name, ok := claims.PrivateOf(face.Target)
+		if !ok || len(answer.Tunnels) == wire.MaxInvitations {
+			continue
+		}
+		answer.Tunnels = append(answer.Tunnels, client+"/"+name)
+		if face.Type == wire.TypeUDP {
+			answer.UDP = append(answer.UDP, client+"/"+name)
 		}
 	}
 	return writeJSON(w, answer)

@@ -25,37 +25,43 @@ func privateClaim(name string, visitors ...string) wire.Claim {
 
 // visit asks for a visit and gives back the stream with what comes of the tunnel.
 func (a *fakeAgent) visit(tunnel string) (link.Stream, *bufio.Reader, error) {
+	s, r, _, err := a.visitBy(tunnel, wire.UpgradeVisit)
+	return s, r, err
+}
+
+// visitBy is visit by one of the protocols, with the header of the relay's answer.
+func (a *fakeAgent) visitBy(tunnel, upgrade string) (link.Stream, *bufio.Reader, http.Header, error) {
 	a.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := a.session.OpenStream(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	a.tb.Cleanup(func() { s.Reset(); s.Close() })
 	req, err := http.NewRequest(http.MethodPost, "http://relay"+wire.PathVisit+tunnel, http.NoBody)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {wire.UpgradeVisit}}
+	req.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgrade}}
 	if err := req.Write(s); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	s.SetReadDeadline(time.Now().Add(patience))
 	r := bufio.NewReader(s)
 	resp, err := http.ReadResponse(r, req)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return s, r, nil
+		return s, r, resp.Header, nil
 	}
 	defer resp.Body.Close()
 	var p wire.Problem
 	if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return nil, nil, &p
+	return nil, nil, nil, &p
 }
 
 // greets is an origin that speaks first, as ssh does, and says back what it is told

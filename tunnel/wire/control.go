@@ -93,6 +93,8 @@ const (
 	FeatureWildcards = "wildcards"
 	FeatureSpeed     = "speed"   // it has PathSpeed, and knows of a Trial
 	FeaturePrivate   = "private" // it has ModePrivate and PathVisit
+	// FeaturePrivateUDP: a tunnel of ModePrivate may be of type udp.
+	FeaturePrivateUDP = "private_udp"
 	// FeatureInvitations: it has PathInvitations.
 	FeatureInvitations = "invitations"
 	// FeaturePolicies: it has the Policy of a Claim in force before it serves anybody.
@@ -111,7 +113,7 @@ const (
 
 	ModeStandard = "standard"
 	ModeBalanced = "balanced"
-	ModePrivate  = "private" // tcp alone; see PathVisit
+	ModePrivate  = "private" // tcp and udp; see PathVisit
 )
 
 // Claim asks for a tunnel's public face. Doing it again with the same key

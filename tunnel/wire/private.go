@@ -15,10 +15,23 @@ import (
 // PathVisit leads an agent to a private tunnel: POST /v1/visit/CLIENT/NAME with
 // Connection: Upgrade and Upgrade: UpgradeVisit. The answer is 101, and from then on
 // the stream is the visitor's connection. GET answers 204 where a visit would be let
-// in. Only a relay with FeaturePrivate.
+// in, and HeaderType has the tunnel's type. Only a relay with FeaturePrivate.
 const (
 	PathVisit    = "/v1/visit/"
 	UpgradeVisit = "adit-visit"
+	HeaderType   = "Adit-Type" // absent: tcp
+)
+
+// UpgradeVisitUDP asks in place of UpgradeVisit for a visit of a tunnel of type udp. The
+// answer 101 has the number of a flow in HeaderFlow: the visit's packets are Flows of
+// EndpointVisits with this number, in both directions, as long as the stream is open, on
+// which nothing more comes. Only a relay with FeaturePrivateUDP.
+const (
+	UpgradeVisitUDP = "adit-visit-udp"
+	HeaderFlow      = "Adit-Flow"
+	// EndpointVisits is the Endpoint of the flows of the agent's own visits; no Grant
+	// has this number.
+	EndpointVisits uint32 = 0
 )
 
 // PathInvitations tells an agent by GET which private tunnels run and let it in: the
@@ -28,7 +41,8 @@ const PathInvitations = "/v1/invitations"
 // Invitations are private tunnels that run and let an agent in, as CLIENT/NAME, beside
 // those that are its own.
 type Invitations struct {
-	Tunnels []string `json:"tunnels"` // sorted; the first MaxInvitations
+	Tunnels []string `json:"tunnels"`       // sorted; the first MaxInvitations
+	UDP     []string `json:"udp,omitempty"` // those of Tunnels that are of type udp
 }
 
 // MaxInvitations bounds Invitations.Tunnels.

@@ -40,6 +40,12 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
 		}
 	}
+	if want.Mode == wire.ModePrivate && want.Type == wire.TypeUDP && !c.Can(wire.FeaturePrivateUDP) {
+		return wire.Grant{}, &wire.Problem{
+			Code: wire.CodeInvalid, Field: "type",
+			Message: "the relay is of a version that knows private tunnels of type tcp alone; choose that, or ask its operator to update it",
+		}
+	}
 	if len(want.Policy) > 0 && !c.Can(wire.FeaturePolicies) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "policy",

@@ -21,8 +21,8 @@ func checkPrivate(spec Tunnel) (Tunnel, *refusal.Error) {
 		return spec, nil
 	}
 	switch {
-	case spec.Type != wire.TypeTCP:
-		return spec, refusal.Invalid("type", "must be tcp for mode private; that carries http as well")
+	case spec.Type != wire.TypeTCP && spec.Type != wire.TypeUDP:
+		return spec, refusal.Invalid("type", "must be tcp or udp for mode private; tcp carries http as well")
 	case spec.RemotePort != 0:
 		return spec, refusal.Invalid("remote_port", "is not for mode private, which has no public port")
 	}

@@ -11,11 +11,12 @@ import (
 // maxVisits bounds the declared visits.
 const maxVisits = 100
 
-// Visit is an address on this machine whose connections are led to another
+// Visit is an address on this machine whose connections, or packets, are led to another
 // client's private tunnel. Only a loopback one may be: no other machine is to use this
 // agent's right to visit.
 type Visit struct {
 	Tunnel string `json:"tunnel"` // CLIENT/NAME
+	Type   string `json:"type"`   // the tunnel's: wire.TypeTCP or wire.TypeUDP; empty: tcp
 	Listen string `json:"listen"` // a port, or a loopback address with one
 }
 
@@ -29,7 +30,7 @@ func CheckVisits(specs []Visit) ([]Visit, error) {
 		case no != nil:
 		case i == maxVisits:
 			no = refusal.Invalid("", "there must be at most %d visits", maxVisits)
-		case slices.ContainsFunc(out, func(o Visit) bool { return o.Listen == spec.Listen }):
+		case slices.ContainsFunc(out, func(o Visit) bool { return o.Listen == spec.Listen && o.Type == spec.Type }):
 			no = refusal.Invalid("listen", "another visit listens on %s already", spec.Listen)
 		}
 		if no != nil {
@@ -45,9 +46,16 @@ func normalVisit(spec Visit) (Visit, *refusal.Error) {
 	if err != nil {
 		return spec, refusal.Invalid("tunnel", "%v", err)
 	}
+	switch spec.Type {
+	case "":
+		spec.Type = wire.TypeTCP
+	case wire.TypeTCP, wire.TypeUDP:
+	default:
+		return spec, refusal.Invalid("type", "must be tcp or udp, as the tunnel is")
+	}
 	addr, err := loopback.Parse(spec.Listen)
 	if err != nil {
 		return spec, refusal.Invalid("listen", "%v", err)
 	}
-	return Visit{Tunnel: client + "/" + name, Listen: addr.String()}, nil
+	return Visit{Tunnel: client + "/" + name, Type: spec.Type, Listen: addr.String()}, nil
 }

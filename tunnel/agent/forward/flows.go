@@ -43,7 +43,11 @@ func (s *Session) receiveDatagrams(ctx context.Context) {
 	var key flowKey
 	var payloads [][]byte // of that flow, which go together
 	flush := func() {
-		if len(payloads) > 0 {
+		switch {
+		case len(payloads) == 0:
+		case key.endpoint == wire.EndpointVisits:
+			s.own.Bring(key.number, payloads)
+		default:
 			fs.deliver(ctx, key, payloads)
 		}
 		clear(payloads)

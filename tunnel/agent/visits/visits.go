@@ -1,6 +1,7 @@
-// Package visits leads connections to private tunnels of the relay's other clients: what
-// comes by the addresses on this machine that are declared for them, and single ones. How
-// the relay is asked for a stream to such a tunnel is left to who makes a Visits.
+// Package visits leads connections, and flows of packets, to private tunnels of the
+// relay's other clients: what comes by the addresses on this machine that are declared for
+// them, and single ones. How the relay is asked for a stream or flow to such a tunnel is
+// left to who makes a Visits.
 package visits
 
 import (
@@ -18,6 +19,7 @@ import (
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
+	"adit/tunnel/wire"
 )
 
 const (
@@ -46,17 +48,30 @@ type Visit struct {
 // Visits are the declared ones. They are for several goroutines at once.
 type Visits struct {
 	log     *slog.Logger
-	dial    func(ctx context.Context, tunnel string) (link.Stream, error)
+	dialer  Dialer
 	changed chan struct{} // tells Run to look; room for one
 
 	mu  sync.Mutex
 	all map[definition.Visit]*visit
 }
 
-// New returns Visits to which dial opens streams. Its errors are for people to read.
-func New(log *slog.Logger, dial func(ctx context.Context, tunnel string) (link.Stream, error)) *Visits {
-	return &Visits{log: log, dial: dial, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
+// Dialer asks the relay for ways to private tunnels, which are called CLIENT/NAME. Its
+// errors are for people to read.
+type Dialer interface {
+	DialPrivate(ctx context.Context, tunnel string) (link.Stream, error)
+	// DialPrivateUDP opens a flow, whose answers answer takes as Flows.Open says.
+	DialPrivateUDP(ctx context.Context, tunnel string, answer func(payloads [][]byte)) (*Flow, error)
 }
+
+// New returns Visits that go by what the dialer opens.
+func New(log *slog.Logger, dialer Dialer) *Visits {
+	return &Visits{log: log, dialer: dialer, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
+}
+
+// place is where a visit listens.
+type place struct{ kind, addr string }
+
+func placeOf(v definition.Visit) place { return place{v.Type, v.Listen} }
 
 type visit struct {
 	spec     definition.Visit
@@ -93,7 +108,7 @@ func (vs *Visits) List() []Visit {
 		v.mu.Unlock()
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b Visit) int { return cmp.Compare(a.Listen, b.Listen) })
+	slices.SortFunc(out, func(a, b Visit) int { return cmp.Or(cmp.Compare(a.Listen, b.Listen), cmp.Compare(a.Type, b.Type)) })
 	return out
 }
 
@@ -106,23 +121,23 @@ func (vs *Visits) Declare(specs []definition.Visit) error {
 	}
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	free := map[string]<-chan struct{}{} // by address
+	free := map[place]<-chan struct{}{}
 	for want, v := range vs.all {
 		if slices.Contains(wanted, want) {
 			continue
 		}
 		delete(vs.all, want)
 		if v.end == nil {
-			free[want.Listen] = v.after
+			free[placeOf(want)] = v.after
 			continue
 		}
 		v.end()
-		free[want.Listen] = v.closed
+		free[placeOf(want)] = v.closed
 	}
 	for _, want := range wanted {
 		if vs.all[want] == nil {
 			vs.all[want] = &visit{
-				spec: want, after: free[want.Listen], closed: make(chan struct{}), state: StateFailed, fault: "it does not listen yet",
+				spec: want, after: free[placeOf(want)], closed: make(chan struct{}), state: StateFailed, fault: "it does not listen yet",
 			}
 		}
 	}
@@ -165,12 +180,7 @@ func (vs *Visits) keep(ctx context.Context, v *visit) {
 		<-v.after
 	}
 	for {
-		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", v.spec.Listen)
-		if err == nil {
-			v.note(StateListening, "")
-			vs.log.Info("visits are led on", "listen", v.spec.Listen, "tunnel", v.spec.Tunnel)
-			err = vs.serve(ctx, v, ln, &guests)
-		}
+		err := vs.listen(ctx, v, &guests)
 		if ctx.Err() != nil {
 			return
 		}
@@ -183,6 +193,28 @@ func (vs *Visits) keep(ctx context.Context, v *visit) {
 		case <-time.After(listenAgain):
 		}
 	}
+}
+
+// listen listens for a visit and serves it. guests are who is left when it returns.
+func (vs *Visits) listen(ctx context.Context, v *visit, guests *sync.WaitGroup) error {
+	listening := func() {
+		v.note(StateListening, "")
+		vs.log.Info("visits are led on", "listen", v.spec.Listen, "type", v.spec.Type, "tunnel", v.spec.Tunnel)
+	}
+	if v.spec.Type == wire.TypeUDP {
+		conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp", v.spec.Listen)
+		if err != nil {
+			return err
+		}
+		listening()
+		return vs.servePackets(ctx, v, conn.(*net.UDPConn))
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", v.spec.Listen)
+	if err != nil {
+		return err
+	}
+	listening()
+	return vs.serve(ctx, v, ln, guests)
 }
 
 // describeListen says in one sentence why an address cannot be listened on.
@@ -229,7 +261,14 @@ func (vs *Visits) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	}
 	_ = conn.SetLinger(0) // who came learns that it did not work
 	conn.Close()
-	if ctx.Err() == nil && v.note(StateListening, err.Error()) { // a program may try again and again
+	if ctx.Err() == nil {
+		vs.notLed(v, err)
+	}
+}
+
+// notLed tells of what kept a guest from the tunnel. A program may try again and again.
+func (vs *Visits) notLed(v *visit, err error) {
+	if v.note(StateListening, err.Error()) {
 		vs.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
 	}
 }
@@ -244,7 +283,7 @@ func (vs *Visits) Visit(ctx context.Context, tunnel string, take func() (splice.
 
 // visit is Visit with moved told how many bytes go to the tunnel and come from it.
 func (vs *Visits) visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error), moved func(to, from int)) error {
-	stream, err := vs.dial(ctx, tunnel)
+	stream, err := vs.dialer.DialPrivate(ctx, tunnel)
 	if err != nil {
 		return err
 	}

@@ -17,14 +17,23 @@ import (
 // closed returns Visits that run until the test ends, to tunnels that let nobody in.
 func closed(t *testing.T) *Visits {
 	t.Helper()
-	vs := New(slog.New(slog.DiscardHandler), func(context.Context, string) (link.Stream, error) {
-		return nil, errors.New("nobody is let in")
-	})
+	vs := New(slog.New(slog.DiscardHandler), nobody{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { vs.Run(ctx) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return vs
+}
+
+// nobody is a Dialer that lets nobody in.
+type nobody struct{}
+
+func (nobody) DialPrivate(context.Context, string) (link.Stream, error) {
+	return nil, errors.New("nobody is let in")
+}
+
+func (nobody) DialPrivateUDP(context.Context, string, func([][]byte)) (*Flow, error) {
+	return nil, errors.New("nobody is let in")
 }
 
 // visitIs waits until the only visit is as ok says.

@@ -2,15 +2,22 @@ package claim
 
 import "adit/tunnel/wire"
 
-// typePrivate is a private tunnel's type as nodes tell each other of it. A node that
+// These are the types of private tunnels as nodes tell each other of them. A node that
 // knows no private tunnels does not serve one of a type that it does not know; of type
-// tcp it would open a public port for it.
-const typePrivate = "private"
+// tcp or udp it would open a public port for it.
+const (
+	typePrivate    = "private" // of tcp
+	typePrivateUDP = "private_udp"
+)
 
 // ForNodes is a claim as other nodes are told of it. Its policy they have from the store.
 func ForNodes(c wire.Claim) wire.Claim {
 	c.Policy, c.PolicyReplaces, c.PolicyHolds = nil, false, false
-	if c.Mode == wire.ModePrivate {
+	switch {
+	case c.Mode != wire.ModePrivate:
+	case c.Type == wire.TypeUDP:
+		c.Type = typePrivateUDP
+	default:
 		c.Type = typePrivate
 	}
 	return c
@@ -18,8 +25,11 @@ func ForNodes(c wire.Claim) wire.Claim {
 
 // FromNode is the claim that ForNodes was given.
 func FromNode(c wire.Claim) wire.Claim {
-	if c.Type == typePrivate {
+	switch c.Type {
+	case typePrivate:
 		c.Type = wire.TypeTCP
+	case typePrivateUDP:
+		c.Type = wire.TypeUDP
 	}
 	return c
 }
@@ -34,8 +44,8 @@ func checkPrivate(c *wire.Claim) error {
 		return nil
 	}
 	switch {
-	case c.Type != wire.TypeTCP:
-		return wire.Invalid("type", "a private tunnel is of type tcp, which carries http as well; choose that")
+	case c.Type != wire.TypeTCP && c.Type != wire.TypeUDP:
+		return wire.Invalid("type", "a private tunnel is of type tcp, which carries http as well, or udp; choose one of these")
 	case c.RemotePort != 0:
 		return wire.Invalid("remote_port", "a private tunnel has no public port; give it none")
 	case c.Domain != "" && !wire.ValidPrivateName(c.Domain):

@@ -25,8 +25,8 @@ func (e *Edge) Endpoints() []*routing.Endpoint { return e.table.Endpoints() }
 // Served counts the endpoints that are served, by type.
 func (e *Edge) Served() map[string]int { return e.table.Served() }
 
-// Invitations are the targets of the private tunnels that let a guest in, as
+// Invitations are the faces of the private tunnels that let a guest in, as
 // Table.Invitations has them.
-func (e *Edge) Invitations(g visitor.Guest, instance string) []string {
+func (e *Edge) Invitations(g visitor.Guest, instance string) []routing.Face {
 	return e.table.Invitations(g, instance)
 }

@@ -37,7 +37,11 @@ func (p *tcpPort) Close() {
 func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
 	addr := net.JoinHostPort(e.cfg.PortHost, strconv.Itoa(ep.Port))
 	switch {
-	case ep.Type == wire.TypeTCP && ep.Mode != wire.ModePrivate: // whose visitors come by their sessions
+	case ep.Mode == wire.ModePrivate: // whose visitors come by their sessions
+		if ep.Type == wire.TypeUDP {
+			return e.udp.OpenPrivate(ep), nil
+		}
+	case ep.Type == wire.TypeTCP:
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {
 			return nil, fmt.Errorf("open port: %w", err)

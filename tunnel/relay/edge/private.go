@@ -1,10 +1,15 @@
 package edge
 
 import (
+	"context"
+	"io"
+	"sync"
 	"time"
 
 	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/origin"
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/udp"
 	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/policy"
 	"adit/tunnel/wire"
@@ -23,10 +28,63 @@ func (e *Edge) Private(target string, g visitor.Guest) *routing.Endpoint {
 	return nil
 }
 
-// Visit serves a guest whom Private has found an endpoint for, until the visit ends.
+// Visit serves a guest whom Private has found a tcp endpoint for, until the visit ends.
 // early is what has come of its bytes already.
 func (e *Edge) Visit(s link.Stream, early []byte, ep *routing.Endpoint, g visitor.Guest) {
 	if v := e.admission.AdmitGuest(s, early, g); v != nil {
 		e.serveRaw(v, ep, "")
 	}
+}
+
+// VisitUDP serves a guest whom Private has found a udp endpoint for, until the visit or
+// its stream ends. Its packets come by the session of at; begun is told the number that
+// its flow has there.
+func (e *Edge) VisitUDP(s link.Stream, at *routing.Agent, ep *routing.Endpoint, g visitor.Guest, begun func(flow uint32) error) {
+	v := e.admission.AdmitGuest(s, nil, g)
+	if v == nil {
+		return
+	}
+	ctx, r := e.enterRaw(v, ep, "")
+	if r == nil {
+		return
+	}
+	defer r.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	visit, used := e.beginUDP(at, ep, g)
+	if visit == nil {
+		v.Abort()
+		r.record(nil, 0, 0, origin.ErrNoAgent)
+		return
+	}
+	var reading sync.WaitGroup
+	if begun(visit.Number()) == nil {
+		reading.Go(func() { // the guest's end of the stream is the visit's
+			_, _ = io.ReadFull(v, make([]byte, 1))
+			cancel()
+		})
+		// A drain does not wait for it, and who has sent nothing for longest makes room.
+		rest := func() { e.admission.Rest(&v.Resting, cancel) }
+		rest()
+		visit.Wait(ctx, rest)
+	}
+	v.Close()
+	reading.Wait()
+	visit.End()
+	in, out := visit.Passed()
+	r.record(used, in, out, nil)
+}
+
+// beginUDP begins a guest's flow with one of the endpoint's tunnels; nil: it has none.
+func (e *Edge) beginUDP(at *routing.Agent, ep *routing.Endpoint, g visitor.Guest) (*udp.Visit, *routing.Backend) {
+	port, ok := ep.Opened().(*udp.Private)
+	order := ep.Pick()
+	if !ok || len(order) == 0 {
+		return nil, nil
+	}
+	visit, err := port.Begin(at, order[0], g.Addr.Addr())
+	if err != nil {
+		return nil, nil
+	}
+	return visit, order[0]
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge/origin"
+	"adit/tunnel/relay/edge/presence"
 	"adit/tunnel/relay/edge/pump"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
@@ -14,34 +15,76 @@ import (
 	"adit/tunnel/wire"
 )
 
-// serveRaw forwards one connection byte for byte (tcp, tls, and private ones).
-func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string) {
-	start := time.Now()
+// rawVisit is a visitor whose bytes or packets are not looked at (tcp, tls, and private
+// ones), on the endpoint that it came to.
+type rawVisit struct {
+	edge    *Edge
+	ep      *routing.Endpoint
+	here    *presence.Visit
+	release func()
+	start   time.Time
+	access  wire.Access
+	of      origin.Visit
+}
+
+// enterRaw has a visitor enter an endpoint. The context ends when it may no longer be
+// there. If it is not let in it is told so, and the visit is nil; else leave must follow.
+func (e *Edge) enterRaw(v *visitor.Conn, ep *routing.Endpoint, authority string) (context.Context, *rawVisit) {
+	r := &rawVisit{edge: e, ep: ep, start: time.Now(), of: origin.Visit{Visitor: v.Addr, Edge: v.Edge, Authority: authority}}
+	r.access = wire.Access{Time: r.start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
 	ep.Begin()
-	defer ep.End()
-	access := wire.Access{Time: start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
-	ctx, here := ep.Enter(e.life, nil)
-	defer ep.Leave(here)
-	of := origin.Visit{Visitor: v.Addr, Edge: v.Edge, Authority: authority}
+	var ctx context.Context
+	ctx, r.here = ep.Enter(e.life, nil)
 	if v.Guest != nil {
-		access.User, of.Client = v.Guest.Client, v.Guest.Client
-		here.IsOf(v.Guest)
+		r.access.User, r.of.Client = v.Guest.Client, v.Guest.Client
+		r.here.IsOf(v.Guest)
 	}
-	refused, let, release := e.guardRaw(ep, v)
-	defer release()
+	var let bool
+	r.access.Refused, let, r.release = e.guardRaw(ep, v)
 	if let {
 		guest := policy.Guest{Addr: v.Addr.Addr()}
-		here.LetIn(guest)
+		r.here.LetIn(guest)
 		if d := e.keeps(ep, nil, guest); !d.Allowed {
-			refused, let = d.Rule, false
+			r.access.Refused, let = d.Rule, false
 		}
 	}
-	access.Refused = refused
 	if !let {
 		v.Abort()
-		e.cfg.Record(ep, nil, access)
+		e.cfg.Record(ep, nil, r.access)
+		r.leave()
+		return ctx, nil
+	}
+	return ctx, r
+}
+
+func (r *rawVisit) leave() {
+	r.release()
+	r.ep.Leave(r.here)
+	r.ep.End()
+}
+
+// record tells of the visit, which has ended with err, and which tunnel it was with; nil:
+// none.
+func (r *rawVisit) record(used *routing.Backend, in, out int64, err error) {
+	var down *wire.OriginError
+	switch {
+	case errors.As(err, &down):
+		r.access.Status = 502
+		r.edge.log.Debug("origin is down", "endpoint", r.access.Endpoint, "reason", down.Reason)
+	case errors.Is(err, origin.ErrNoAgent):
+		r.access.Status = 503
+	}
+	r.access.BytesIn, r.access.BytesOut, r.access.Duration = in, out, time.Since(r.start)
+	r.edge.cfg.Record(r.ep, used, r.access)
+}
+
+// serveRaw forwards one connection byte for byte.
+func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string) {
+	ctx, r := e.enterRaw(v, ep, authority)
+	if r == nil {
 		return
 	}
+	defer r.leave()
 	// Until an agent has taken it, the connection is none that a drain waits for.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,7 +102,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string)
 	for _, b := range order {
 		used = b
 		var c *origin.Conn
-		c, err = b.Origin().Open(ctx, wire.StreamRaw, of)
+		c, err = b.Origin().Open(ctx, wire.StreamRaw, r.of)
 		if err != nil {
 			continue
 		}
@@ -84,19 +127,10 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string)
 		}
 		given()
 		in, out, err = pump.Pump(ctx, v, c, e.limits.StreamIdle, &ep.Meter, func() error {
-			return taken(c.Await(start))
+			return taken(c.Await(r.start))
 		})
 		break
 	}
 	v.AbortIf(err)
-	var down *wire.OriginError
-	switch {
-	case errors.As(err, &down):
-		access.Status = 502
-		e.log.Debug("origin is down", "endpoint", access.Endpoint, "reason", down.Reason)
-	case errors.Is(err, origin.ErrNoAgent):
-		access.Status = 503
-	}
-	access.BytesIn, access.BytesOut, access.Duration = in, out, time.Since(start)
-	e.cfg.Record(ep, used, access)
+	r.record(used, in, out, err)
 }

@@ -235,6 +235,9 @@ func (ep *Endpoint) set(list []*Backend) {
 // Leads reports whether one of the ways behind the endpoint leads to b's tunnel.
 func (ep *Endpoint) Leads(b *Backend) bool { return slices.ContainsFunc(ep.all(), b.sibling) }
 
+// Opened is what Config.Open has opened for it; nil: nothing.
+func (ep *Endpoint) Opened() Port { return ep.port }
+
 // EndFlows ends those flows of a udp endpoint that are picked, by where they go and
 // from where.
 func (ep *Endpoint) EndFlows(pick func(*Backend, netip.Addr) bool) {

@@ -244,20 +244,20 @@ func (t *Table) Private(target string) *Endpoint {
 	return t.get(Face{Target: target, Slot: claims.SlotPrivate}.Place())
 }
 
-// Invitations are the targets of the private tunnels that let the guest in, sorted. What
+// Invitations are the faces of the private tunnels that let the guest in, by target. What
 // only the guest's own instance serves is not among them.
-func (t *Table) Invitations(g visitor.Guest, instance string) []string {
+func (t *Table) Invitations(g visitor.Guest, instance string) []Face {
 	foreign := func(b *Backend) bool { return b.Agent.ClientID != g.ClientID || b.Agent.Instance != instance }
-	var targets []string
+	var faces []Face
 	t.mu.RLock()
 	for _, ep := range t.endpoints {
 		if ep.Mode == wire.ModePrivate && ep.Invites(g) && slices.ContainsFunc(ep.Backends(), foreign) {
-			targets = append(targets, ep.Target)
+			faces = append(faces, ep.Face)
 		}
 	}
 	t.mu.RUnlock()
-	slices.SortFunc(targets, natural.Compare)
-	return targets
+	slices.SortFunc(faces, func(a, b Face) int { return natural.Compare(a.Target, b.Target) })
+	return faces
 }
 
 // Reorder sorts the ways to the agents' tunnels anew, after their Leaving has

@@ -1,0 +1,280 @@
+// Package udpflow gives everybody who sends packets to a UDP socket a way of their own,
+// by which the packets go on and answers come back. Where a way leads, and how, is its
+// caller's to say.
+package udpflow
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/monotime"
+	"adit/internal/udpbatch"
+)
+
+const (
+	// batch is how many packets are read at once.
+	batch = 16
+	// maxQueued and maxQueuedBytes bound what is kept of a sender until its way is open.
+	maxQueued      = 16
+	maxQueuedBytes = 128 << 10
+	// socketBuffer holds a burst of packets while there is no turn to read them.
+	socketBuffer = 1 << 20
+	// readAgain is how long after an error the socket is read again.
+	readAgain = 10 * time.Millisecond
+)
+
+// Way is where a sender's packets go.
+type Way interface {
+	// Send sends packets on, as far as there is room, and does not wait: what is lost is
+	// UDP's own. They may be used again when it returns. One at a time calls it.
+	Send(payloads [][]byte)
+	// Run brings answers until the way is over or ctx ends, and closes it. It is
+	// called once.
+	Run(ctx context.Context)
+}
+
+// Config is what a socket is served by. Open is required.
+type Config struct {
+	// Open opens a way for a sender. answer takes what comes back, by one at a time; the
+	// payloads are valid until it returns, and it may change the list.
+	Open func(ctx context.Context, answer func(payloads [][]byte)) (Way, error)
+	// Enter reports whether one more sender may come, and Leave is called at its end.
+	// If nil, all may.
+	Enter func() bool
+	Leave func()
+	// Passed counts payload, in bytes: in is a sender's.
+	Passed func(in, out int)
+	// Opened and Failed tell what came of an Open.
+	Opened func()
+	Failed func(error)
+	// Idle is how long a sender may neither send nor be answered. If zero, 90 seconds.
+	Idle time.Duration
+	// Pause is how long a sender whose way was not opened waits for another try: what it
+	// sends meanwhile is dropped. If zero, one second.
+	Pause time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Enter == nil {
+		c.Enter, c.Leave = func() bool { return true }, func() {}
+	}
+	if c.Passed == nil {
+		c.Passed = func(int, int) {}
+	}
+	if c.Opened == nil {
+		c.Opened = func() {}
+	}
+	if c.Failed == nil {
+		c.Failed = func(error) {}
+	}
+	if c.Idle == 0 {
+		c.Idle = 90 * time.Second
+	}
+	if c.Pause == 0 {
+		c.Pause = time.Second
+	}
+	return c
+}
+
+// senders are those of one socket.
+type senders struct {
+	cfg  Config
+	conn *udpbatch.Conn
+	wg   sync.WaitGroup
+
+	mu  sync.Mutex
+	all map[netip.AddrPort]*sender
+}
+
+// Serve serves a socket until ctx ends or the socket is closed, and closes it. It returns
+// nil if ctx has ended it.
+func Serve(ctx context.Context, conn *net.UDPConn, cfg Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	ss := &senders{
+		cfg: cfg.withDefaults(), all: make(map[netip.AddrPort]*sender),
+		conn: udpbatch.New(conn, udpbatch.Options{NoGRO: true, Fragment: true, NeverWait: true, SocketBuffer: socketBuffer}),
+	}
+	defer ss.wg.Wait()
+	defer cancel()
+	defer ss.conn.Close()
+	defer context.AfterFunc(ctx, func() { ss.conn.Close() })()
+	packets := make([]udpbatch.Buffer, min(batch, ss.conn.Batch()))
+	for i := range packets {
+		packets[i].B = make([]byte, 64<<10)
+	}
+	payloads := make([][]byte, 0, len(packets))
+	for {
+		n, err := ss.conn.ReadBatch(packets)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err != nil: // ICMP errors of earlier packets, on some systems
+			select {
+			case <-ctx.Done():
+			case <-time.After(readAgain):
+			}
+			continue
+		}
+		udpbatch.Passed(n)
+		// Packets of one sender that follow each other go together.
+		for i := 0; i < n; {
+			from := packets[i].Addr
+			payloads = payloads[:0]
+			for ; i < n && packets[i].Addr.AddrPort == from.AddrPort; i++ {
+				payloads = append(payloads, packets[i].B[:packets[i].N])
+			}
+			ss.take(ctx, from, payloads)
+		}
+	}
+}
+
+// take takes packets of one sender.
+func (ss *senders) take(ctx context.Context, from udpbatch.Addr, payloads [][]byte) {
+	ss.mu.Lock()
+	s := ss.all[from.AddrPort]
+	ss.mu.Unlock()
+	if s == nil {
+		if !ss.cfg.Enter() {
+			return
+		}
+		s = &sender{of: ss, at: from}
+		ss.mu.Lock()
+		ss.all[from.AddrPort] = s
+		ss.mu.Unlock()
+		ss.wg.Go(func() { s.run(ctx) })
+	}
+	s.used.Store(int64(monotime.Now()))
+	if way := s.wayOf(payloads); way != nil {
+		s.send(way, payloads)
+	}
+}
+
+// sender is one address that packets come from.
+type sender struct {
+	of   *senders
+	at   udpbatch.Addr
+	used atomic.Int64 // when a packet passed last, by monotime.Now
+
+	mu     sync.Mutex
+	way    Way // nil until what was queued has gone
+	failed bool
+	queued [][]byte
+	size   int // of queued
+}
+
+// wayOf is the sender's way; if that is not open yet the packets are kept, and it is nil.
+func (s *sender) wayOf(payloads [][]byte) Way {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.way != nil || s.failed {
+		return s.way
+	}
+	for _, payload := range payloads {
+		if len(s.queued) < maxQueued && s.size+len(payload) <= maxQueuedBytes {
+			s.queued = append(s.queued, append([]byte(nil), payload...))
+			s.size += len(payload)
+		}
+	}
+	return nil
+}
+
+func (s *sender) send(way Way, payloads [][]byte) {
+	for _, payload := range payloads {
+		s.of.cfg.Passed(len(payload), 0)
+	}
+	way.Send(payloads)
+}
+
+// answer brings packets to the sender.
+func (s *sender) answer(payloads [][]byte) {
+	s.used.Store(int64(monotime.Now()))
+	for _, payload := range payloads {
+		s.of.cfg.Passed(0, len(payload))
+	}
+	udpbatch.Passed(len(payloads))
+	_ = s.of.conn.WriteBatch(payloads, s.at) // a lost packet is UDP's own
+}
+
+// run opens the sender's way, and returns when that is over.
+func (s *sender) run(ctx context.Context) {
+	cfg := &s.of.cfg
+	defer cfg.Leave()
+	defer s.forget()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	way, err := cfg.Open(ctx, s.answer)
+	if err != nil {
+		if ctx.Err() == nil {
+			cfg.Failed(err)
+		}
+		s.fail()
+		select {
+		case <-ctx.Done():
+		case <-time.After(cfg.Pause):
+		}
+		return
+	}
+	cfg.Opened()
+	s.flush(way)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		s.rest(ctx)
+		cancel()
+	})
+	way.Run(ctx)
+	cancel()
+	watching.Wait()
+}
+
+// rest returns when nothing has passed for the idle time, or ctx ends.
+func (s *sender) rest(ctx context.Context) {
+	for {
+		left := time.Duration(s.used.Load()) + s.of.cfg.Idle - monotime.Now()
+		if left <= 0 {
+			return
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// flush sends what has waited for the way, which is the sender's from then on.
+func (s *sender) flush(way Way) {
+	for {
+		s.mu.Lock()
+		queued := s.queued
+		s.queued, s.size = nil, 0
+		if len(queued) == 0 {
+			s.way = way
+		}
+		s.mu.Unlock()
+		if len(queued) == 0 {
+			return
+		}
+		s.send(way, queued)
+	}
+}
+
+func (s *sender) fail() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed, s.queued, s.size = true, nil, 0
+}
+
+func (s *sender) forget() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	delete(s.of.all, s.at.AddrPort)
+}

@@ -1,0 +1,68 @@
+package visits
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"adit/internal/udpflow"
+)
+
+// servePackets leads the packets that come to conn on until ctx ends, those of each
+// sender by a flow of its own, and closes it.
+func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn) error {
+	return udpflow.Serve(ctx, conn, udpflow.Config{
+		Open: func(ctx context.Context, answer func([][]byte)) (udpflow.Way, error) {
+			return vs.dialer.DialPrivateUDP(ctx, v.spec.Tunnel, answer)
+		},
+		Enter: func() bool { return v.counters.TryEnter(maxGuests) },
+		Leave: v.counters.Leave,
+		Passed: func(to, from int) {
+			v.counters.In(to)
+			v.counters.Out(from)
+		},
+		Opened: func() { v.note(StateListening, "") },
+		Failed: func(err error) { vs.notLed(v, err) },
+	})
+}
+
+// VisitUDP leads the packets of one sender to a private tunnel, until its connection ends,
+// the flow is over or ctx ends. Once the relay has let it in, take gives the connection,
+// on which each packet is behind its length as udpflow.Framed says, and closing that is
+// left to VisitUDP.
+func (vs *Visits) VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	begun := make(chan *udpflow.Framed, 1)
+	var local *udpflow.Framed // of who answers
+	flow, err := vs.dialer.DialPrivateUDP(ctx, tunnel, func(payloads [][]byte) {
+		if local == nil {
+			select {
+			case local = <-begun:
+			default:
+				return
+			}
+		}
+		local.Send(payloads)
+	})
+	if err != nil {
+		return err
+	}
+	conn, err := take()
+	if err != nil {
+		cancel()
+		flow.Run(ctx)
+		return err
+	}
+	framed := udpflow.NewFramed(conn, flow.Send)
+	begun <- framed
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer cancel()
+		framed.Run(ctx)
+	})
+	flow.Run(ctx)
+	cancel()
+	reading.Wait()
+	return nil
+}

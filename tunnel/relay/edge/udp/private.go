@@ -1,0 +1,200 @@
+package udp
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adit/internal/monotime"
+	"adit/internal/udpbatch"
+	"adit/tunnel/link"
+	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/shape"
+	"adit/tunnel/wire"
+)
+
+// ErrNoVisit is Begin's answer where there can be no more visits.
+var ErrNoVisit = errors.New("the endpoint takes no visit now")
+
+// Private is in the place of a private udp endpoint's port: its visitors are agents,
+// whose packets come as datagrams of their own sessions.
+type Private struct {
+	all *Ports
+	ep  *routing.Endpoint
+
+	mu     sync.Mutex
+	visits map[*Visit]struct{}
+	closed bool
+}
+
+// OpenPrivate returns what private visits of an endpoint begin at.
+func (ps *Ports) OpenPrivate(ep *routing.Endpoint) *Private {
+	return &Private{all: ps, ep: ep, visits: make(map[*Visit]struct{})}
+}
+
+// StopAccepting implements routing.Port: visits go on, and new ones come, until Close.
+func (p *Private) StopAccepting() {}
+
+// EndFlows implements routing.Port.
+func (p *Private) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for v := range p.visits {
+		if pick(v.backend, v.from) {
+			v.end()
+		}
+	}
+}
+
+// Close ends all visits, and takes no more.
+func (p *Private) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for v := range p.visits {
+		v.end()
+	}
+}
+
+// Visit is one flow of a guest: between the guest's session and that of the tunnel.
+type Visit struct {
+	of      *Private
+	backend *routing.Backend
+	from    netip.Addr
+	guest   side
+	origin  side
+	last    atomic.Int64 // a packet passed, by monotime.Now
+	begun   atomic.Bool  // both sides have their numbers
+	over    chan struct{}
+	end     func() // closes over
+}
+
+// side is one of the two ends of a visit. What comes from there leaves at the other.
+type side struct {
+	visit    *Visit
+	agent    *routing.Agent
+	endpoint uint32
+	number   uint32 // of the flow, in the agent's session
+	passed   atomic.Int64
+
+	// Of who takes what comes from here, which is one at a time.
+	other  *side
+	packet uint16
+	buf    []byte
+}
+
+// Begin begins a visit of a guest, who is at from, to one of the endpoint's tunnels.
+// End must follow.
+func (p *Private) Begin(guest *routing.Agent, b *routing.Backend, from netip.Addr) (*Visit, error) {
+	v := &Visit{of: p, backend: b, from: from, over: make(chan struct{})}
+	v.end = sync.OnceFunc(func() { close(v.over) })
+	v.last.Store(int64(monotime.Now()))
+	v.guest = side{visit: v, agent: guest, endpoint: wire.EndpointVisits, other: &v.origin}
+	v.origin = side{visit: v, agent: b.Agent, endpoint: b.Number, other: &v.guest}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// A tunnel that was taken away before the visit is among the others was not told of it.
+	if p.closed || len(p.visits) >= p.all.cfg.Flows || !p.ep.Leads(b) {
+		return nil, ErrNoVisit
+	}
+	p.visits[v] = struct{}{}
+	b.Take()
+	v.origin.agent.Flows.Add(&v.origin, &v.origin.number)
+	v.guest.agent.Flows.Add(&v.guest, &v.guest.number)
+	v.begun.Store(true)
+	return v, nil
+}
+
+// Number is that of the flow in the guest's session.
+func (v *Visit) Number() uint32 { return v.guest.number }
+
+// Passed is the payload that has gone in, to the tunnel, and out, in bytes.
+func (v *Visit) Passed() (in, out int64) { return v.guest.passed.Load(), v.origin.passed.Load() }
+
+// Wait returns when the visit is over: ctx or one of the sessions has ended, the tunnel
+// or its agent's side of the flow has, or nothing has passed for the idle time. active
+// is called now and then while something passes.
+func (v *Visit) Wait(ctx context.Context, active func()) {
+	idle := v.of.all.cfg.Idle
+	tick := time.NewTicker(max(idle/4, 10*time.Millisecond))
+	defer tick.Stop()
+	for seen := v.last.Load(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.over:
+			return
+		case <-v.guest.agent.Session.Done():
+			return
+		case <-v.origin.agent.Session.Done():
+			return
+		case <-tick.C:
+		}
+		last := v.last.Load()
+		if time.Duration(last) < monotime.Now()-idle {
+			return
+		}
+		if last != seen {
+			active()
+		}
+		seen = last
+	}
+}
+
+// End ends what Begin began, and tells the tunnel's agent.
+func (v *Visit) End() {
+	v.end()
+	v.guest.agent.Flows.Remove(v.guest.number)
+	v.origin.agent.Flows.Remove(v.origin.number)
+	v.backend.Leave()
+	v.of.mu.Lock()
+	delete(v.of.visits, v)
+	v.of.mu.Unlock()
+	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: v.origin.endpoint, Number: v.origin.number})
+	_ = v.origin.agent.Session.SendDatagram(d) // a lost packet is UDP's own
+}
+
+// Endpoint implements flows.Flow.
+func (s *side) Endpoint() uint32 { return s.endpoint }
+
+// Over implements flows.Flow.
+func (s *side) Over() { s.visit.end() }
+
+// Take implements flows.Flow: packets that have come from here leave at the other side,
+// as far as there is bandwidth for them.
+func (s *side) Take(payloads [][]byte) {
+	if !s.visit.begun.Load() {
+		return
+	}
+	s.visit.last.Store(int64(monotime.Now()))
+	udpbatch.Passed(len(payloads))
+	to := s.other.agent.Session
+	if len(payloads) > 1 {
+		link.GatherDatagrams(to)
+		defer link.SendGathered(to)
+	}
+	room, count := s.meter()
+	for _, payload := range payloads {
+		if !room.Try(len(payload)) {
+			s.visit.of.all.overBandwidth.Add(1)
+			continue
+		}
+		s.passed.Add(int64(len(payload)))
+		count(len(payload))
+		s.packet++
+		d := wire.Flow{Endpoint: s.other.endpoint, Number: s.other.number, Packet: s.packet, Payload: payload}
+		s.buf, _ = wire.SplitFlow(s.buf, d, to.MaxDatagram(), to.SendDatagram) // a lost packet is UDP's own
+	}
+}
+
+// meter is what bounds packets from here, and counts them.
+func (s *side) meter() (shape.Buckets, func(int)) {
+	m := &s.visit.of.ep.Meter
+	if s == &s.visit.guest {
+		return m.In(), m.CountIn
+	}
+	return m.Out(), m.CountOut
+}
