@@ -129,6 +129,7 @@ export function someTunnels(): Tunnel[] {
 export const someVisits = (): Visit[] => [
   {
     tunnel: 'studio/files',
+    type: 'tcp',
     listen: '127.0.0.1:4450',
     state: 'listening',
     error: '',
@@ -137,6 +138,7 @@ export const someVisits = (): Visit[] => [
   },
   {
     tunnel: 'studio/ssh',
+    type: 'tcp',
     listen: '127.0.0.1:2222',
     state: 'failed',
     error: 'cannot listen: bind: address already in use; it is tried again',

@@ -8,6 +8,7 @@ import type {
   Config,
   ErrorCode,
   Events,
+  Invitation,
   RequestSummary,
   SocketMessage,
   Status,
@@ -95,7 +96,7 @@ export class Mock {
   /** What adit.toml declares of other clients' tunnels. */
   visits: Visit[] = [];
   /** Private tunnels of others that let this client in. */
-  invitations: string[] = [];
+  invitations: Invitation[] = [];
   /** What tunnels were changed by, newest last. */
   changes: TunnelUpdate[] = [];
   /** What the page asked for, newest last. */
@@ -127,7 +128,7 @@ export class Mock {
   #invited() {
     if (!this.status.connected)
       throw new Refusal(503, 'relay_unreachable', 'the relay does not answer');
-    return { items: this.invitations.map((tunnel) => ({ tunnel })) };
+    return { items: this.invitations };
   }
 
   /** Dies as a killed daemon does: every connection breaks at once. */

@@ -18,7 +18,7 @@ export const scenarios = {
     await page.goto(`${mock.url}/#/tunnels`);
     await button(page, 'New tunnel').click();
     await page.getByLabel('Local port').fill('22');
-    // Only plain TCP can be private, and there it is asked for at once.
+    // Only plain TCP and UDP can be private, and there it is asked for at once.
     await counts(page.locator('#f-visitors'), 0);
     await page.getByRole('radio', { name: 'TCP' }).check();
     await page.locator('#f-remote_port').fill('20022');
@@ -84,9 +84,11 @@ export const scenarios = {
     await button(page, 'Save').click();
     await gone(page);
     assert.deepEqual(mock.changes[1], { mode: 'standard', remote_port: 20_089 });
-    // Another type has no private mode.
+    // UDP can be private as TCP can, and other types cannot.
     await button(page, 'New tunnel').click();
     await page.getByRole('radio', { name: 'UDP' }).check();
+    await counts(page.locator('#f-mode option'), 3);
+    await page.getByRole('radio', { name: 'TLS' }).check();
     await page.getByText('More options').click();
     await counts(page.locator('#f-mode option'), 2);
   }),
@@ -120,10 +122,14 @@ export const scenarios = {
       mock.visits = mock.visits.slice(0, 1);
       await ssh.waitFor({ state: 'detached' });
       // What is declared is not said twice.
-      mock.invitations = ['studio/files', 'studio/ssh'];
+      mock.invitations = [
+        { tunnel: 'studio/files', type: 'tcp' },
+        { tunnel: 'studio/ssh', type: 'udp' },
+      ];
       mock.setStatus({ state: 'connected', connected: true });
       await counts(page.locator('[data-invitation]'), 1);
       const invited = page.locator('[data-invitation="studio/ssh"]');
+      await invited.getByText('UDP').waitFor();
       await invited.getByText('adit visit studio/ssh').waitFor();
       await invited.getByRole('button', { name: 'Copy command' }).click();
       assert.equal(await clipboard(page), 'adit visit studio/ssh');

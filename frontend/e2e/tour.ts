@@ -40,7 +40,11 @@ async function begin() {
   const mock = new Mock();
   mock.policies.set('t_0001', guarded);
   mock.visits = someVisits();
-  mock.invitations = ['studio/files', 'studio/rdp'];
+  mock.invitations = [
+    { tunnel: 'studio/files', type: 'tcp' },
+    { tunnel: 'studio/moonlight', type: 'udp' },
+    { tunnel: 'studio/rdp', type: 'tcp' },
+  ];
   await mock.start();
   const configured = mock.status;
   return {

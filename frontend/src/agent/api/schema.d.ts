@@ -334,7 +334,7 @@ export interface paths {
         };
         /**
          * The visits that `adit.toml` declares, and how each is.
-         * @description A visit is an address on this machine whose connections are led to a private tunnel of another client.
+         * @description A visit is an address on this machine whose connections, or packets, are led to a private tunnel of another client.
          */
         get: operations["listVisits"];
         put?: never;
@@ -388,6 +388,10 @@ export interface paths {
          * @description The connection of the request becomes one to the tunnel's local service: it is asked for with
          *     `Connection: Upgrade` and `Upgrade: adit-visit`, and what follows the answer 101 are the service's bytes in both
          *     directions. Either end may close its own direction first. Nothing may be sent before the answer.
+         *
+         *     A tunnel of type `udp` is asked for with `Upgrade: adit-visit-udp`. What follows the answer are packets, in both
+         *     directions, each behind its length (two bytes, big endian): those of one sender, for which the local service has an
+         *     address of its own. Packets may be lost, as over any network.
          */
         post: operations["visitTunnel"];
         delete?: never;
@@ -951,7 +955,7 @@ export interface components {
          */
         TunnelType: "http" | "https" | "tls" | "tcp" | "udp";
         /**
-         * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp`:
+         * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp` or `udp`:
          *     it has no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay visit.
          * @enum {string}
          */
@@ -1102,11 +1106,12 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description An address on this machine whose connections are led to a private tunnel. */
+        /** @description An address on this machine whose connections, or packets, are led to a private tunnel. */
         Visit: {
             /** @description As `nas/ssh`: the client whose it is, and its name. */
             tunnel: string;
-            /** @description Where connections are taken. */
+            type: components["schemas"]["PrivateType"];
+            /** @description Where connections or packets are taken. */
             listen: string;
             state: components["schemas"]["VisitState"];
             /** @description Why it is `failed`, or why the newest connection was not led on; otherwise empty. */
@@ -1123,6 +1128,7 @@ export interface components {
          *         "items": [
          *           {
          *             "tunnel": "nas/ssh",
+         *             "type": "tcp",
          *             "listen": "127.0.0.1:2222",
          *             "state": "listening",
          *             "error": "",
@@ -1146,7 +1152,24 @@ export interface components {
         Invitation: {
             /** @description As `nas/ssh`: the client whose it is, and its name. */
             tunnel: string;
+            type: components["schemas"]["PrivateType"];
         };
+        /**
+         * @example {
+         *       "data": {
+         *         "tunnel": "nas/ssh",
+         *         "type": "tcp"
+         *       }
+         *     }
+         */
+        InvitationAnswer: {
+            data: components["schemas"]["Invitation"];
+        };
+        /**
+         * @description The type of a private tunnel.
+         * @enum {string}
+         */
+        PrivateType: "tcp" | "udp";
         InvitationList: {
             items: components["schemas"]["Invitation"][];
         };
@@ -1155,10 +1178,12 @@ export interface components {
          *       "data": {
          *         "items": [
          *           {
-         *             "tunnel": "nas/ssh"
+         *             "tunnel": "nas/ssh",
+         *             "type": "tcp"
          *           },
          *           {
-         *             "tunnel": "studio/files"
+         *             "tunnel": "studio/files",
+         *             "type": "udp"
          *           }
          *         ]
          *       }
@@ -2510,12 +2535,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It does. */
-            204: {
+            /** @description It does, and this is the tunnel. */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["InvitationAnswer"];
+                };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
@@ -2528,7 +2555,7 @@ export interface operations {
             query?: never;
             header: {
                 /** @description The protocol to change to. */
-                Upgrade: "adit-visit";
+                Upgrade: "adit-visit" | "adit-visit-udp";
             };
             path: {
                 /** @description The client whose tunnel it is, as the relay calls it. */

@@ -297,8 +297,8 @@ const chinese: readonly Sentence[] = [
   // Private tunnels, and visits of them.
   ['visitors: are for tunnels of mode private only', '访客仅用于私有模式的隧道'],
   [
-    'type: must be tcp for mode private; that carries http as well',
-    '私有模式的类型须为 tcp，它同样可以承载 http',
+    'type: must be tcp or udp for mode private; tcp carries http as well',
+    '私有模式的类型须为 tcp 或 udp，tcp 同样可以承载 http',
   ],
   [
     'remote_port: is not for mode private, which has no public port',
@@ -325,6 +325,19 @@ const chinese: readonly Sentence[] = [
     '{0} broke the connection before it said anything; ask whose it is whether its local service runs',
     '{0} 尚未发送任何内容就断开了连接；请向其所有者确认本地服务是否在运行',
   ],
+  [
+    'the relay is of a version that knows private tunnels of type tcp alone; choose that, or ask its operator to update it',
+    '中继的版本只支持 tcp 类型的私有隧道，请选择该类型，或联系其运营者更新中继',
+  ],
+  [
+    'the relay is of a version that knows private tunnels of type tcp alone; ask its operator to update it',
+    '中继的版本只支持 tcp 类型的私有隧道，请联系其运营者更新中继',
+  ],
+  [
+    "the relay ended the visit of {0} at once; ask whose it is, or the relay's operator, whether its policy lets you in now",
+    '中继立即结束了对 {0} 的访问；请向其所有者或中继的运营者确认，其策略现在是否允许您访问',
+  ],
+  ['type: must be tcp or udp, as the tunnel is', '须为 tcp 或 udp，与隧道的类型一致'],
   ['adit is paused; resume it first', 'adit 已暂停，请先恢复'],
   ['tunnel: {0*}', '{0*}'],
   [

@@ -259,13 +259,21 @@ describe('a private tunnel', () => {
       domain: 'ssh',
       visitors: ['laptop', 'phone'],
     }));
-  it('is of type tcp alone, and its fields with it', () => {
+  it('is of type tcp or udp, and its fields with it', () => {
     expect(toCreate(form({ ...typed, type: 'udp', visitors: 'laptop' }))).toEqual({
       type: 'udp',
+      mode: 'private',
+      local_ip: '127.0.0.1',
+      local_port: 3000,
+      domain: 'ssh',
+      visitors: ['laptop'],
+    });
+    expect(toCreate(form({ ...typed, type: 'tls', visitors: 'laptop' }))).toEqual({
+      type: 'tls',
       mode: 'standard',
       local_ip: '127.0.0.1',
       local_port: 3000,
-      remote_port: 20_022,
+      domain: 'ssh',
     });
     expect(toCreate(form({ ...typed, mode: 'standard', visitors: 'laptop' }))).toEqual({
       type: 'tcp',

@@ -72,15 +72,18 @@ export function formOf(tunnel: Tunnel): TunnelForm {
 
 type Kind = Pick<TunnelForm, 'type' | 'mode'>;
 
+/** Reports whether a type is of ports, which can be private. */
+export const isPlain = (type: TunnelType) => type === 'tcp' || type === 'udp';
+
 /** The modes of a type; what another type had chosen is kept for it. */
 export const modesOf = (type: TunnelType): readonly TunnelMode[] =>
-  type === 'tcp' ? ['standard', 'balanced', 'private'] : ['standard', 'balanced'];
+  isPlain(type) ? ['standard', 'balanced', 'private'] : ['standard', 'balanced'];
 export const modeOf = ({ type, mode }: Kind): TunnelMode =>
   modesOf(type).includes(mode) ? mode : 'standard';
 export const isPrivate = (f: Kind) => modeOf(f) === 'private';
 
 /** Which fields a tunnel has. */
-export const hasPort = (f: Kind) => (f.type === 'tcp' || f.type === 'udp') && !isPrivate(f);
+export const hasPort = (f: Kind) => isPlain(f.type) && !isPrivate(f);
 export const hasDomain = (f: Kind) => !hasPort(f);
 export const isHttp = (type: TunnelType) => type === 'http' || type === 'https';
 

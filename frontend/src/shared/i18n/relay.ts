@@ -189,8 +189,8 @@ export const relaySentences: readonly Sentence[] = [
     '访客仅用于私有隧道，请不要填写，或选择私有模式',
   ],
   [
-    'a private tunnel is of type tcp, which carries http as well; choose that',
-    '私有隧道的类型须为 tcp，它同样可以承载 http，请选择该类型',
+    'a private tunnel is of type tcp, which carries http as well, or udp; choose one of these',
+    '私有隧道的类型须为 tcp（同样可以承载 http）或 udp，请选择其中之一',
   ],
   ['a private tunnel has no public port; give it none', '私有隧道没有公网端口，请不要为它填写端口'],
   [
@@ -204,7 +204,11 @@ export const relaySentences: readonly Sentence[] = [
     '{0} 不是客户端名称，请填写中继中的名称，或用 * 表示其所有客户端',
   ],
   ['{0} is there twice', '{0} 重复出现'],
-  ['a visit is asked for with Upgrade: {0}', '访问须以 Upgrade: {0} 请求'],
+  ['a visit is asked for with Upgrade: {0} or {1}', '访问须以 Upgrade: {0} 或 {1} 请求'],
+  [
+    'the private tunnel {0} is of type {1}; visit it as such',
+    '私有隧道 {0} 的类型为 {1}，请按该类型访问',
+  ],
   [
     'there is no private tunnel {0} that runs now and lets this client in; ask whose it is to start it, and to name {1} among its visitors',
     '没有正在运行且允许此客户端访问的私有隧道 {0}，请联系其所有者启动它，并将 {1} 列为访客',
