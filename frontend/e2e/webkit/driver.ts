@@ -173,9 +173,14 @@ export class Webkit {
     return this.#send<T>('POST', '/execute/sync', { script, args });
   }
 
-  /** Waits until a script returns something true. */
+  /** Waits until a script returns something true, on this page or one that it leads to. */
   until(script: string, ...args: unknown[]): Promise<void> {
-    return soon(`${script} ${args.join(' ')}`, async () => !!(await this.run(script, ...args)));
+    return soon(`${script} ${args.join(' ')}`, () =>
+      this.run(script, ...args).then(Boolean, (error: unknown) => {
+        if (!/before the unload event/.test(String(error))) throw error;
+        return false; // the page left meanwhile, and the answer with it
+      }),
+    );
   }
 
   /** Waits for what can be seen, by its selector and a part of its name or text. */
