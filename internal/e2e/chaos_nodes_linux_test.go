@@ -55,13 +55,14 @@ type nodesChaos struct {
 	clocks  []*clock // of the nodes
 	agents  []*agent
 	sites   []site
-	visits  [3]string // by agent: where it listens for the private tunnel
+	visits  [3]string // by agent: where it listens for the private tunnels, by TCP and UDP
 	contest [2]int    // ports of two services that want one name
 	victim  *agent
 	admin   *administrator
 	guarded *guarded
 	visitor *http.Client
 	askers  [3]asker // by node
+	guests  [3]asker // by agent, of the private udp tunnel
 	count   transfers
 	revoked []time.Duration // until nobody served a revoked client
 	end     chan struct{}
@@ -100,9 +101,8 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 	t.Cleanup(func() {
 		c.visitor.CloseIdleConnections()
 		for i := range c.askers {
-			if conn := c.askers[i].conn; conn != nil {
-				conn.Close()
-			}
+			c.askers[i].close()
+			c.guests[i].close()
 		}
 	})
 	c.admin = newAdministrator(t, c.nodes)
@@ -121,7 +121,7 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 		c.sites = append(c.sites, site{i, "http", a.publish("http", port, map[string]any{"domain": fmt.Sprintf("chaos%d", i)})})
 	}
 	c.sites = append(c.sites, site{0, "tcp", c.agents[0].publish("tcp", echo, nil)}, site{1, "udp", c.agents[1].publish("udp", question, nil)})
-	c.sites = append(c.sites, c.private(echo))
+	c.sites = append(c.sites, c.private(echo, question)...)
 	c.admin.fence(c.agents[2].publish("http", port, map[string]any{"domain": "fence"}))
 	c.contest = [2]int{newNamed(t, "first"), newNamed(t, "second")}
 	c.victim = newAgent(t)
@@ -135,15 +135,18 @@ func newNodesChaos(t *testing.T, nats []*natsProcess) *nodesChaos {
 	return c
 }
 
-// private is a tunnel that all owners have a declared visit of.
-func (c *nodesChaos) private(port int) site {
+// private are tunnels that all owners have declared visits of.
+func (c *nodesChaos) private(echo, question int) []site {
 	c.t.Helper()
-	made := c.agents[2].publish("tcp", port, map[string]any{"mode": "private", "domain": "echo", "visitors": []string{"owner0", "owner1"}})
+	visitors := []string{"owner0", "owner1"}
+	stream := c.agents[2].publish("tcp", echo, map[string]any{"mode": "private", "domain": "echo", "visitors": visitors})
+	packets := c.agents[2].publish("udp", question, map[string]any{"mode": "private", "domain": "question", "visitors": visitors})
 	for i, a := range c.agents {
 		c.visits[i] = freeport.Loopback(c.t)
-		a.declare("[[visit]]\ntunnel = %q\nlisten = %q\n", strings.TrimPrefix(made.PublicURL, "adit://"), c.visits[i])
+		a.declare("[[visit]]\ntunnel = %q\nlisten = %q\n[[visit]]\ntunnel = %q\ntype = \"udp\"\nlisten = %[2]q\n",
+			strings.TrimPrefix(stream.PublicURL, "adit://"), c.visits[i], strings.TrimPrefix(packets.PublicURL, "adit://"))
 	}
-	return site{2, "private", made}
+	return []site{{2, "private", stream}, {2, "private udp", packets}}
 }
 
 // newNamed is a site that says its name.
@@ -186,8 +189,11 @@ func (c *nodesChaos) load(node, site int) {
 // visit asks one site at one node once, and checks every byte of the answer.
 // Of a private one node is the agent that is asked.
 func (c *nodesChaos) visit(node int, s site, random *rand.Rand) error {
-	if s.kind == "private" {
+	switch s.kind {
+	case "private":
 		return c.talk(c.visits[node], random)
+	case "private udp":
+		return c.guests[node].question(c.visits[node])
 	}
 	host, _, _ := net.SplitHostPort(c.nodes[node].http)
 	addr := net.JoinHostPort(host, s.made.PublicURL[strings.LastIndex(s.made.PublicURL, ":")+1:])
@@ -275,6 +281,12 @@ type asker struct {
 	mu   sync.Mutex
 	conn net.Conn
 	seq  uint64
+}
+
+func (a *asker) close() {
+	if a.conn != nil {
+		a.conn.Close()
+	}
 }
 
 // packet is one that tells by its number what is in it.
