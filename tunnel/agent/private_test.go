@@ -201,6 +201,12 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 	if err := a.Visit(t.Context(), "nas/ssh", take); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "whether its local service runs") {
 		t.Errorf("visit of one whose service is down: %v", err)
 	}
+	r.visited(func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusBadRequest, wire.Problem{Code: wire.CodeInvalid, Field: "type", Message: "it is of type udp"})
+	})
+	if err := a.Visit(t.Context(), "nas/game", take); !errors.As(err, &no) || no.Field != "" || !strings.Contains(no.Message, `nas/game is of type udp; declare the visit with type = "udp"`) {
+		t.Errorf("visit of a udp tunnel as of tcp: %v", err)
+	}
 	if _, err := a.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}

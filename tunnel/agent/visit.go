@@ -129,9 +129,19 @@ func (d dialer) DialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 		}
 	}
 	if err != nil {
-		return nil, control.Refusal(err, "")
+		return nil, notLed(err, client, name, `is of type udp; declare the visit with type = "udp", and visit it without --stdio`)
 	}
 	return stream, nil
+}
+
+// notLed is why the relay does not lead a visit to a private tunnel, with what is the
+// case if that is of the other type.
+func notLed(err error, client, name, other string) *refusal.Error {
+	no := control.Refusal(err, "")
+	if no.Field == "type" {
+		no.Field, no.Message = "", client+"/"+name+" "+other
+	}
+	return no
 }
 
 // DialPrivateUDP implements visits.Dialer. Its error is an *Error.
@@ -156,7 +166,7 @@ func (d dialer) DialPrivateUDP(ctx context.Context, tunnel string, answer func([
 		}
 	}
 	if err != nil {
-		return nil, control.Refusal(err, "")
+		return nil, notLed(err, client, name, `is of type tcp; declare the visit with type = "tcp"`)
 	}
 	// A session that another has taken over from is not kept for flows: the next packet
 	// begins another.

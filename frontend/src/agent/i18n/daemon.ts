@@ -337,6 +337,14 @@ const chinese: readonly Sentence[] = [
     "the relay ended the visit of {0} at once; ask whose it is, or the relay's operator, whether its policy lets you in now",
     '中继立即结束了对 {0} 的访问；请向其所有者或中继的运营者确认，其策略现在是否允许您访问',
   ],
+  [
+    '{0} is of type udp; declare the visit with type = "udp", and visit it without --stdio',
+    '{0} 的类型为 udp；请在声明该访问时写明 type = "udp"，访问时不要使用 --stdio',
+  ],
+  [
+    '{0} is of type tcp; declare the visit with type = "tcp"',
+    '{0} 的类型为 tcp；请在声明该访问时写明 type = "tcp"',
+  ],
   ['type: must be tcp or udp, as the tunnel is', '须为 tcp 或 udp，与隧道的类型一致'],
   ['adit is paused; resume it first', 'adit 已暂停，请先恢复'],
   ['tunnel: {0*}', '{0*}'],
