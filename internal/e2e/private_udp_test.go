@@ -31,8 +31,17 @@ func packetsReturn(conn net.Conn, sizes ...int) error {
 // TestPrivateUDPTunnelsAreVisited: by a declared visit, by a command, over both
 // transports and after a restart of the relay, and by nobody else.
 func TestPrivateUDPTunnelsAreVisited(t *testing.T) {
+	for _, transport := range []string{"dtls", "tls"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			privateUDPIsVisited(t, "[session]\ntransport = \""+transport+"\"\n")
+		})
+	}
+}
+
+func privateUDPIsVisited(t *testing.T, config string) {
 	relay := newRelay(t)
-	nas, laptop, stranger := newAgent(t), newAgent(t), newAgent(t)
+	nas, laptop, stranger := newAgentWith(t, config), newAgentWith(t, config), newAgent(t)
 	nas.configure(relay.client("nas"))
 	laptop.configure(relay.client("laptop"))
 	stranger.configure(relay.client("stranger"))
@@ -41,7 +50,7 @@ func TestPrivateUDPTunnelsAreVisited(t *testing.T) {
 		t.Errorf("its URL is %s", made.PublicURL)
 	}
 	declared := freeport.Loopback(t)
-	laptop.declare("[[visit]]\ntunnel = \"nas/game\"\ntype = \"udp\"\nlisten = %q\n", declared)
+	laptop.declare(config+"[[visit]]\ntunnel = \"nas/game\"\ntype = \"udp\"\nlisten = %q\n", declared)
 	commanded := freeport.Loopback(t)
 	visit := launch(t, laptop.env, "visit", "nas/game", commanded)
 	for what, addr := range map[string]string{"declared": declared, "commanded": commanded} {
