@@ -73,6 +73,11 @@ func privateUDPIsVisited(t *testing.T, config string) {
 		list.Items[0].Connections.Open != 1 || list.Items[0].Bytes.In < 10201 || list.Items[0].Bytes.Out < 10201 {
 		t.Errorf("the visits are %+v", list.Items)
 	}
+	var passed struct{ Items []struct{ Client string } }
+	nas.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &passed)
+	if len(passed.Items) < 2 || passed.Items[0].Client != "laptop" || passed.Items[1].Client != "laptop" {
+		t.Errorf("the inspector has %+v", passed.Items)
+	}
 	if code := visit.stop(); code != 0 {
 		t.Errorf("the command ended with %d: %s", code, visit.stderr.String())
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +87,13 @@ func TestBurstsOfUDPPacketsComeWhole(t *testing.T) {
 					awaitBurst(t, c, v, next, burst)
 				}
 				next += burst
+			}
+			var seen struct{ Items []struct{ Visitor string } }
+			agent.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &seen)
+			for _, c := range visitors {
+				if !slices.ContainsFunc(seen.Items, func(f struct{ Visitor string }) bool { return f.Visitor == c.LocalAddr().String() }) {
+					t.Errorf("the inspector has %+v, want a flow of %s", seen.Items, c.LocalAddr())
+				}
 			}
 			if status := agent.status(); status.Transport != transport {
 				t.Errorf("all went by %s", status.Transport)

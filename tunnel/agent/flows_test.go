@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -42,5 +43,34 @@ func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
 	eventually(t, "the flow says so", func() bool {
 		list := a.Requests(inspect.Filter{Kind: inspect.KindFlow})
 		return len(list) == 1 && list[0].State == "failed" && list[0].Error == withheld
+	})
+}
+
+// TestWhoseAFlowIsShows in the inspector, as of a connection.
+func TestWhoseAFlowIsShows(t *testing.T) {
+	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	r.mu.Lock()
+	number := r.numbers[tun.ID]
+	r.mu.Unlock()
+	who := wire.From{Visitor: netip.MustParseAddrPort("203.0.113.9:50122"), Client: "laptop"}
+	eventually(t, "the flow shows whose it is", func() bool {
+		for _, d := range [][]byte{
+			wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowFrom, Endpoint: number, Number: 1, Payload: []byte("nobody")}), // which is left out
+			who.Datagram(number, 1),
+			wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWhole, Endpoint: number, Number: 1, Payload: []byte("hello")}),
+		} {
+			if err := r.session().SendDatagram(d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := a.Requests(inspect.Filter{Kind: inspect.KindFlow})
+		return len(list) == 1 && list[0].Visitor == "203.0.113.9:50122" && list[0].Client == "laptop" && list[0].BytesIn > 0
 	})
 }

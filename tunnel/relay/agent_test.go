@@ -124,6 +124,7 @@ type fakeAgent struct {
 
 	heard chan wire.Flow // packets of its own visits, as far as there is room
 	asked chan wire.Flow // the newest packet of a visitor, without what it says
+	whose sync.Map       // number of a flow → wire.From
 
 	withheld atomic.Int32 // flows whose answers were not all passed on
 
@@ -352,6 +353,9 @@ func (a *fakeAgent) datagrams(ctx context.Context) {
 		if f.Kind == wire.FlowWithheld {
 			a.withheld.Add(1)
 			continue
+		}
+		if who, err := wire.ParseFrom(f.Payload); f.Kind == wire.FlowFrom && err == nil {
+			a.whose.Store(f.Number, who)
 		}
 		payload := parts.Add(f)
 		if payload == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -121,6 +122,9 @@ func TestInvitedClientsVisitAPrivateUDPTunnel(t *testing.T) {
 			t.Errorf("endpoint %+v", ep.Face)
 		}
 	}
+	if got := owner.clients(); got != "laptop nas nas" {
+		t.Errorf("the tunnel's agent is told of visits by %q", got)
+	}
 }
 
 // TestPacketsOfAVisitAreItsOwn: of two visits of one session, and of numbers that are
@@ -218,6 +222,17 @@ func TestUDPVisitsEndWithTheRight(t *testing.T) {
 	counted("the visit of a revoked client is over", 0)
 }
 
+// clients are those whose flows the agent was told of.
+func (a *fakeAgent) clients() string {
+	var names []string
+	a.whose.Range(func(_, who any) bool {
+		names = append(names, who.(wire.From).Client)
+		return true
+	})
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
 // closing has the agent end the flow of the only visit of a tunnel.
 func (a *fakeAgent) closing(key string, v *udpVisit) {
 	v.send("the agent learns the flow's number")
@@ -287,6 +302,9 @@ func TestAPrivateUDPTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
 	})
 	v := mustVisitUDP(t, visitor, "nas/game")
 	v.echoes(t, 5000)
+	if got := owner.clients(); got != "laptop" {
+		t.Errorf("the tunnel's agent is told of visits by %q", got)
+	}
 	owner.mustClaim("t", privateUDP("game"), "echo")
 	v.ends(t, "taken from the visitors at another node")
 }

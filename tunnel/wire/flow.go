@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 )
 
 // FlowKind tells what a datagram of a UDP visitor is.
@@ -15,6 +17,7 @@ const (
 	FlowFragment FlowKind = 2 // a part of a UDP payload that is larger than the session's datagrams
 	FlowClose    FlowKind = 3 // the flow is over; no payload
 	FlowWithheld FlowKind = 4 // the relay did not pass an answer on, since the visitor's address may be forged; no payload
+	FlowFrom     FlowKind = 5 // from the relay, before a flow's first packet: whose it is, a From
 )
 
 // Sizes of a flow datagram's header, and its bounds.
@@ -23,6 +26,7 @@ const (
 	FragmentHeader = FlowHeader + 4
 	MaxUDPPayload  = 65507 // the largest payload of a UDP datagram over IPv4
 	maxFragments   = 128
+	maxFrom        = 128
 )
 
 // ErrFlow is matched by every error about a flow datagram.
@@ -80,6 +84,10 @@ func ParseFlow(b []byte) (Flow, error) {
 		if len(f.Payload) != 0 {
 			return Flow{}, fmt.Errorf("%w: kind %d with payload", ErrFlow, f.Kind)
 		}
+	case FlowFrom:
+		if len(f.Payload) > maxFrom {
+			return Flow{}, fmt.Errorf("%w: %d bytes of a visitor", ErrFlow, len(f.Payload))
+		}
 	default:
 		return Flow{}, fmt.Errorf("%w: kind %d is not known", ErrFlow, f.Kind)
 	}
@@ -87,6 +95,32 @@ func ParseFlow(b []byte) (Flow, error) {
 		return Flow{}, fmt.Errorf("%w: a payload of %d bytes", ErrFlow, len(f.Payload))
 	}
 	return f, nil
+}
+
+// From is whose a flow is: the visitor's address, and a space and the client's name if the
+// visitor is a client of the relay, of a private tunnel.
+type From struct {
+	Visitor netip.AddrPort
+	Client  string // empty: none
+}
+
+// Datagram is the FlowFrom of a flow.
+func (f From) Datagram(endpoint, number uint32) []byte {
+	text := f.Visitor.String()
+	if f.Client != "" {
+		text += " " + f.Client
+	}
+	return AppendFlow(nil, Flow{Kind: FlowFrom, Endpoint: endpoint, Number: number, Payload: []byte(text)})
+}
+
+// ParseFrom reads the payload of a FlowFrom.
+func ParseFrom(b []byte) (From, error) {
+	addr, client, named := strings.Cut(string(b), " ")
+	visitor, err := netip.ParseAddrPort(addr)
+	if err != nil || len(b) > maxFrom || named && !clientName.MatchString(client) {
+		return From{}, fmt.Errorf("%w: %q is no visitor", ErrFlow, b)
+	}
+	return From{visitor, client}, nil
 }
 
 // SplitFlow calls send with f's payload as one datagram, or as fragments if it

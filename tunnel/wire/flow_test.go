@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ func TestFlowRefused(t *testing.T) {
 		"too many fragments": fragment(0, 129),
 		"empty fragment":     AppendFlow(nil, Flow{Kind: FlowFragment, Count: 2}),
 		"close with payload": AppendFlow(nil, Flow{Kind: FlowClose, Payload: []byte("x")}),
+		"from, too long":     AppendFlow(nil, Flow{Kind: FlowFrom, Payload: bytes.Repeat([]byte("x"), maxFrom+1)}),
 		"withheld, payload":  AppendFlow(nil, Flow{Kind: FlowWithheld, Payload: []byte("x")}),
 		"too long":           AppendFlow(nil, Flow{Kind: FlowWhole, Payload: make([]byte, MaxUDPPayload+1)}),
 	} {
@@ -154,6 +156,26 @@ func TestPartsOfPacketsOfOneNumberAreNotMixed(t *testing.T) {
 		}
 		if got := split(7, 'c', -1); string(got) != strings.Repeat("c", 20) {
 			t.Errorf("part %d lost: got %q, want the later packet's bytes alone", lost, got)
+		}
+	}
+}
+
+func TestWhoseAFlowIs(t *testing.T) {
+	for _, want := range []From{
+		{Visitor: netip.MustParseAddrPort("192.0.2.1:5000")},
+		{Visitor: netip.MustParseAddrPort("[2001:db8::1]:1"), Client: "laptop"},
+	} {
+		d, err := ParseFlow(want.Datagram(3, 4))
+		if err != nil || d.Kind != FlowFrom || d.Endpoint != 3 || d.Number != 4 {
+			t.Fatalf("%v: got %+v, %v", want, d, err)
+		}
+		if got, err := ParseFrom(d.Payload); err != nil || got != want {
+			t.Errorf("got %v, %v, want %v", got, err, want)
+		}
+	}
+	for _, text := range []string{"", "192.0.2.1", "192.0.2.1:5000 ", "192.0.2.1:5000 Lap top", "nas:5000", "192.0.2.1:5000 " + strings.Repeat("a", maxFrom)} {
+		if got, err := ParseFrom([]byte(text)); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
 }

@@ -79,6 +79,7 @@ var flows = []struct {
 	{"fragment", Flow{Kind: FlowFragment, Endpoint: 1, Number: 2, Packet: 0x0304, Index: 1, Count: 3, Payload: []byte("part")}},
 	{"close", Flow{Kind: FlowClose, Endpoint: 1, Number: 2, Payload: []byte{}}},
 	{"withheld", Flow{Kind: FlowWithheld, Endpoint: 1, Number: 2, Payload: []byte{}}},
+	{"from", Flow{Kind: FlowFrom, Endpoint: 1, Number: 2, Payload: []byte("192.0.2.1:5000 laptop")}},
 }
 
 func ExampleAppendAnswer() {

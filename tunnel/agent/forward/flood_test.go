@@ -28,7 +28,7 @@ func flooded(b testing.TB) (fs *flows, start func(number uint32) *flow) {
 		fs.abort()
 		fs.wg.Wait()
 	})
-	return fs, func(number uint32) *flow { return fs.start(ctx, flowKey{3, number}) }
+	return fs, func(number uint32) *flow { return fs.start(ctx, flowKey{3, number}, wire.From{}) }
 }
 
 // BenchmarkNewFlow is what a flood of visitors costs, each of whom is a new one.

@@ -64,15 +64,9 @@ func (s *Session) receiveDatagrams(ctx context.Context) {
 				flush()
 				key = next
 			}
-			if d.Kind == wire.FlowClose || d.Kind == wire.FlowWithheld {
+			if d.Kind == wire.FlowClose || d.Kind == wire.FlowWithheld || d.Kind == wire.FlowFrom {
 				flush()
-				switch f := fs.get(key); {
-				case f == nil:
-				case d.Kind == wire.FlowClose:
-					f.abort()
-				default:
-					f.notPassed(s.by)
-				}
+				fs.told(ctx, key, d)
 				continue
 			}
 			if payload := parts.Add(d); payload != nil {
@@ -81,6 +75,23 @@ func (s *Session) receiveDatagrams(ctx context.Context) {
 		}
 		flush()
 	})
+}
+
+// told takes what the relay says of a flow.
+func (fs *flows) told(ctx context.Context, key flowKey, d wire.Flow) {
+	f := fs.get(key)
+	switch {
+	case d.Kind == wire.FlowFrom:
+		who, err := wire.ParseFrom(d.Payload)
+		if err == nil && (f == nil || f.ended.Load()) { // else a packet was faster
+			fs.start(ctx, key, who)
+		}
+	case f == nil:
+	case d.Kind == wire.FlowClose:
+		f.abort()
+	default:
+		f.notPassed(fs.Forwarder)
+	}
 }
 
 func (fs *flows) get(key flowKey) *flow {
@@ -106,7 +117,7 @@ func (fs *flows) abort() {
 func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 	f := fs.get(key)
 	if f == nil || f.ended.Load() {
-		if f = fs.start(ctx, key); f == nil {
+		if f = fs.start(ctx, key, wire.From{}); f == nil {
 			return
 		}
 	}
@@ -140,8 +151,9 @@ func (fs *flows) write(f *flow, o *origin.Outlet, payloads [][]byte) {
 	fs.active()
 }
 
-// start makes the flow of key; nil if there is no such tunnel.
-func (fs *flows) start(ctx context.Context, key flowKey) *flow {
+// start makes the flow of key, of a visitor who may not be known; nil if there is no such
+// tunnel.
+func (fs *flows) start(ctx context.Context, key flowKey, who wire.From) *flow {
 	t, era, _ := fs.numbers.find(key.endpoint)
 	if t == nil {
 		return nil
@@ -153,7 +165,11 @@ func (fs *flows) start(ctx context.Context, key flowKey) *flow {
 	f := &flow{key: key, tunnel: t, route: r}
 	f.used.Store(int64(monotime.Now()))
 	if r.inspect {
-		f.tap = fs.inspector.Flow(inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type})
+		meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Client: who.Client}
+		if who.Visitor.IsValid() {
+			meta.Visitor = who.Visitor.String()
+		}
+		f.tap = fs.inspector.Flow(meta)
 	}
 	fs.put(f)
 	t.conns.add(f, f.route, era)

@@ -82,7 +82,7 @@ func (e *Edge) beginUDP(at *routing.Agent, ep *routing.Endpoint, g visitor.Guest
 	if !ok || len(order) == 0 {
 		return nil, nil
 	}
-	visit, err := port.Begin(at, order[0], g.Addr.Addr())
+	visit, err := port.Begin(at, g, order[0])
 	if err != nil {
 		return nil, nil
 	}

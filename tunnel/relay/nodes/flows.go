@@ -90,7 +90,14 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 		return
 	}
 	payload := d.Payload
-	if d.Kind == wire.FlowFragment {
+	var who wire.From
+	switch d.Kind {
+	case wire.FlowFrom:
+		var err error
+		if who, err = wire.ParseFrom(payload); err != nil {
+			return
+		}
+	case wire.FlowFragment:
 		fs.mu.Lock()
 		parts := fs.parts[session]
 		if parts == nil {
@@ -115,6 +122,10 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 		}
 	}
 	f.used.Store(int64(monotime.Now()))
+	if d.Kind == wire.FlowFrom {
+		f.flow.From(who)
+		return
+	}
 	f.flow.Send(payload)
 }
 

@@ -67,6 +67,8 @@ func (t Tunnel) Equal(o Tunnel) bool { return reflect.DeepEqual(t, o) }
 // Flow carries one UDP visitor's packets to an agent.
 type Flow interface {
 	Send(payload []byte)
+	// From tells the agent whose the flow is.
+	From(who wire.From)
 	// Withheld tells the agent that an answer was not passed on.
 	Withheld()
 	Close()

@@ -110,7 +110,7 @@ func (w *answers) take(f Flow, d wire.Flow) {
 		w.flush()
 		f.Over()
 		return
-	case wire.FlowWithheld: // what is no agent's to say
+	case wire.FlowWithheld, wire.FlowFrom: // what is no agent's to say
 		return
 	case wire.FlowFragment:
 		payload = w.parts.Add(d)
@@ -175,6 +175,9 @@ func (r *Relayed) Send(payload []byte) {
 	defer r.mu.Unlock()
 	r.buf, _ = wire.SplitFlow(r.buf, out, s.MaxDatagram(), s.SendDatagram) // a lost packet is UDP's own
 }
+
+// From tells the agent whose the flow is.
+func (r *Relayed) From(who wire.From) { _ = r.session.SendDatagram(who.Datagram(r.to, r.number)) }
 
 // Withheld tells the agent that an answer was not passed on.
 func (r *Relayed) Withheld() {

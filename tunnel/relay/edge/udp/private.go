@@ -12,6 +12,7 @@ import (
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/edge/visitor"
 	"adit/tunnel/relay/shape"
 	"adit/tunnel/wire"
 )
@@ -86,13 +87,13 @@ type side struct {
 	buf    []byte
 }
 
-// Begin begins a visit of a guest, who is at from, to one of the endpoint's tunnels.
-// End must follow.
-func (p *Private) Begin(guest *routing.Agent, b *routing.Backend, from netip.Addr) (*Visit, error) {
-	v := &Visit{of: p, backend: b, from: from, over: make(chan struct{})}
+// Begin begins a visit of a guest, whose packets come by the session of at, to one of the
+// endpoint's tunnels. End must follow.
+func (p *Private) Begin(at *routing.Agent, g visitor.Guest, b *routing.Backend) (*Visit, error) {
+	v := &Visit{of: p, backend: b, from: g.Addr.Addr(), over: make(chan struct{})}
 	v.end = sync.OnceFunc(func() { close(v.over) })
 	v.last.Store(int64(monotime.Now()))
-	v.guest = side{visit: v, agent: guest, endpoint: wire.EndpointVisits, other: &v.origin}
+	v.guest = side{visit: v, agent: at, endpoint: wire.EndpointVisits, other: &v.origin}
 	v.origin = side{visit: v, agent: b.Agent, endpoint: b.Number, other: &v.guest}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,6 +105,7 @@ func (p *Private) Begin(guest *routing.Agent, b *routing.Backend, from netip.Add
 	b.Take()
 	v.origin.agent.Flows.Add(&v.origin, &v.origin.number)
 	v.guest.agent.Flows.Add(&v.guest, &v.guest.number)
+	_ = b.Agent.Session.SendDatagram(wire.From{Visitor: g.Addr, Client: g.Client}.Datagram(b.Number, v.origin.number)) // it may be lost
 	v.begun.Store(true)
 	return v, nil
 }

@@ -256,6 +256,7 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 		p.endOne(f)
 		return nil
 	}
+	_ = f.backend.Agent.Session.SendDatagram(wire.From{Visitor: from}.Datagram(f.backend.Number, f.number)) // it may be lost
 	return f
 }
 
