@@ -11,6 +11,7 @@ package sockio
 
 import (
 	"net"
+	"sync/atomic"
 
 	"adit/internal/lend"
 )
@@ -34,6 +35,12 @@ func New(conn *net.TCPConn) *Conn {
 	c := &Conn{TCPConn: conn}
 	c.setUp()
 	return c
+}
+
+// A Peer is what connections to one place have learned of whoever answers there. They
+// may share it.
+type Peer struct {
+	holds atomic.Bool // it holds a part of what it says back until the part before is acknowledged
 }
 
 // Wrap returns a Conn if conn is a TCP connection, and conn itself if not.

@@ -22,6 +22,8 @@ type half struct {
 	lent   func(fd uintptr) bool // call, into what lender lends
 	lender *lend.Buffer
 
+	acks *acks // of what is read; nil: the system's
+
 	mu    sync.Mutex // one call at a time, as the net package has it too
 	b     []byte     // the caller's
 	n     int
@@ -44,20 +46,29 @@ func (c *Conn) setUp() {
 
 // read reads once, and reports false if it has to wait.
 func (h *half) read(fd uintptr) bool {
-	return h.once(syscall.SYS_READ, fd)
+	if h.once(syscall.SYS_READ, fd) {
+		h.acks.came(h.n)
+		return true
+	}
+	h.acks.wait(fd)
+	return false
 }
 
 // readLent is read, but takes its memory first, and gives it back to wait.
 func (h *half) readLent(fd uintptr) bool {
 	h.b = h.lender.Lend()
+	came := false
 	if h.begin(len(h.b)) {
-		if h.once(syscall.SYS_READ, fd) {
-			return true
-		}
-	} else if h.announced(fd) {
+		came = h.once(syscall.SYS_READ, fd)
+	} else {
+		came = h.announced(fd)
+	}
+	if came {
+		h.acks.came(h.n)
 		return true
 	}
 	h.lender.Return()
+	h.acks.wait(fd)
 	return false
 }
 
@@ -155,6 +166,7 @@ func (c *Conn) ReadLent(l *lend.Buffer) (int, error) {
 
 // Write writes all of b.
 func (c *Conn) Write(b []byte) (int, error) {
+	c.in.acks.wrote()
 	h := &c.out
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,6 +182,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 // TryWrite writes as much of b as goes without waiting, and returns how much
 // that was. An error shows at the next Write.
 func (c *Conn) TryWrite(b []byte) int {
+	c.in.acks.wrote()
 	h := &c.out
 	if len(b) == 0 || h.raw == nil || !h.mu.TryLock() {
 		return 0
@@ -192,6 +205,7 @@ func (c *Conn) TryRead(b []byte) (int, error) {
 	h.b, h.n, h.errno = b[:min(len(b), most)], 0, 0
 	err := h.raw.Read(h.try)
 	h.b = nil
+	h.acks.came(h.n)
 	if err == nil && h.errno == 0 && h.n == 0 && !h.none {
 		return 0, io.EOF
 	}

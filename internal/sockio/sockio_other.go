@@ -7,6 +7,9 @@ import "adit/internal/lend"
 // half is what one direction needs; nothing here.
 type half struct{}
 
+// LearnOf does nothing: here nobody can say when to acknowledge.
+func (c *Conn) LearnOf(*Peer) {}
+
 // ReadLent reads into what l lends, and holds it while it waits.
 func (c *Conn) ReadLent(l *lend.Buffer) (int, error) { return c.TCPConn.Read(l.Lend()) }
 

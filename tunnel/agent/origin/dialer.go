@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"slices"
 	"time"
 
@@ -28,6 +29,13 @@ type Dialer struct {
 	// Lookup resolves the names of services. If nil, the system does, and the addresses of
 	// one family are enough.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+	peers sync.Map // *sockio.Peer by host:port; as many as there were services
+}
+
+func (d *Dialer) peer(s Service) *sockio.Peer {
+	p, _ := d.peers.LoadOrStore(s.String(), new(sockio.Peer))
+	return p.(*sockio.Peer)
 }
 
 // names looks services up. None of them is tried where it was before: it need not prove
@@ -170,6 +178,7 @@ func (d *Dialer) Dial(ctx context.Context, s Service, header []byte, http2 bool)
 		}
 	}
 	tcp := sockio.New(conn.(*net.TCPConn))
+	tcp.LearnOf(d.peer(s))
 	if !s.TLS {
 		return tcp, nil
 	}
