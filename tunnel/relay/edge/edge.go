@@ -239,7 +239,7 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		s.TLSConfig = &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			CipherSuites:       suites,
-			NextProtos:         []string{"h2", "http/1.1"},
+			NextProtos:         []string{"h2", "http/1.1", "http/1.0"},
 			GetCertificate:     e.certificate,
 			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return e.asking(e.tls, hello) },
 		}

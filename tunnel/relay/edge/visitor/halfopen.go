@@ -140,7 +140,7 @@ func (v *Conn) ForHTTP(conf *tls.Config, limit, staying time.Duration) net.Conn 
 	}
 	_ = conn.SetDeadline(time.Time{})
 	switch conn.ConnectionState().NegotiatedProtocol {
-	case "", "http/1.1":
+	case "", "http/1.1", "http/1.0":
 		return secureHalfOpen{&halfOpen{Conn: conn, staying: staying}}
 	}
 	return conn
