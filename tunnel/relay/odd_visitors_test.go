@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -159,6 +160,32 @@ func TestOldVisitorsChangeNoProtocol(t *testing.T) {
 		_, got := exchange(t, hostOf(t, s.http), "GET / HTTP/"+version+"\r\nHost: shop.relay.test\r\nConnection: Upgrade, close\r\nUpgrade: other\r\n\r\n")
 		if !strings.Contains(got, want) {
 			t.Errorf("HTTP/%s: got %q, want %s", version, got, want)
+		}
+	}
+}
+
+// TestVisitorsWhoSayThatTheySpeakHTTP10 in the handshake, as curl --http1.0 does, are
+// served: to whoever names nothing but what a server does not, it refuses TLS (RFC
+// 7301, section 3.2).
+func TestVisitorsWhoSayThatTheySpeakHTTP10(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text("hello"))
+	for _, passing := range []bool{false, true} {
+		if passing { // what a visitor says first is looked at then
+			s.agent.mustClaim("tls", wire.Claim{Type: wire.TypeTLS, Domain: "raw"}, startOrigin(t, text("")))
+		}
+		raw, err := net.Dial("tcp", s.Addrs().HTTPS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		c := tls.Client(raw, &tls.Config{ServerName: "shop.relay.test", RootCAs: s.roots(t), NextProtos: []string{"http/1.0"}})
+		if _, err := io.WriteString(c, "GET / HTTP/1.0\r\nHost: shop.relay.test\r\n\r\n"); err != nil {
+			t.Errorf("with a tls tunnel %v: %v", passing, err)
+			continue
+		}
+		answer, err := io.ReadAll(c)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.0 200 ") || !strings.HasSuffix(string(answer), "\r\n\r\nhello") {
+			t.Errorf("with a tls tunnel %v: got %q, %v", passing, answer, err)
 		}
 	}
 }

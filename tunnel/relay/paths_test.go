@@ -122,6 +122,54 @@ func TestRequestsGoWhereTheirPathsLead(t *testing.T) {
 	recorded(t, s.Relay, "the path as it was asked for", func(e wire.Access) bool { return e.Path == "/api/last" && e.Key == "led" })
 }
 
+// TestURLsOfWebDAVAreAsTheOriginKnowsThem moves files by each version of HTTP, at
+// origins that take what has not their own scheme and host for another server's.
+func TestURLsOfWebDAVAreAsTheOriginKnowsThem(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	strict := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := r.Header.Get("Destination")
+		if !strings.HasPrefix(to, "http://"+r.Host+"/") {
+			w.WriteHeader(http.StatusBadGateway) // RFC 4918, section 9.9.4
+		}
+		fmt.Fprintf(w, "%s %s", to, r.Header.Get("If"))
+	})
+	s.agent.leads(map[string]string{"/dav": startOrigin(t, strict), "/h2": startH2C(t, strict), "/old": startOrigin(t, strict)})
+	claim := wire.Claim{Type: wire.TypeHTTPS, Domain: "files", Scheme: "http", Paths: []wire.ClaimPath{
+		{Path: "/dav", Strip: true, Scheme: "http"},
+		{Path: "/h2", Strip: true, Scheme: "http", HTTP2: true, HostHeader: "h2.example:81"},
+		{Path: "/old"}, // of an agent that does not say
+	}}
+	base := strings.TrimSuffix(s.agent.mustClaim("files", claim, startOrigin(t, strict)).PublicURL, "/")
+	host := strings.TrimPrefix(base, "https://")
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		for _, c := range []struct{ from, to, want string }{
+			{"/a", base + "/b%2Fc?q", "200 http://" + host + "/b%2Fc?q <http://" + host + "/b%2Fc?q> (<" + base + "/b%2Fc?q>)"},
+			{"/a", base + "/dav/b", "502 " + base + "/dav/b <" + base + "/dav/b> (<" + base + "/dav/b>)"},
+			{"/a", "https://other.example/b", "502 https://other.example/b <https://other.example/b> (<https://other.example/b>)"},
+			{"/dav/a", base + "/%64av/b", "200 http://" + host + "/b <http://" + host + "/b> (<" + base + "/%64av/b>)"},
+			{"/dav/a", base + "/b", "502 " + base + "/b <" + base + "/b> (<" + base + "/b>)"},
+			{"/h2/a", base + "/h2/b", "200 http://h2.example:81/b <http://h2.example:81/b> (<" + base + "/h2/b>)"},
+			{"/old/a", base + "/old/b", "502 " + base + "/old/b <" + base + "/old/b> (<" + base + "/old/b>)"},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "MOVE", base+c.from, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Destination", c.to)
+			req.Header.Set("If", "<"+c.to+"> (<"+c.to+">)")
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if got := fmt.Sprint(resp.StatusCode, " ", string(body)); err != nil || got != c.want {
+				t.Errorf("%s to %s by %s: got %q, %v, want %q", c.from, c.to, version, got, err, c.want)
+			}
+		}
+	}
+}
+
 // TestPrefixOfALoadBalancerIsNotTold: an origin that is told what was taken out of
 // its path is told that alone.
 func TestPrefixOfALoadBalancerIsNotTold(t *testing.T) {

@@ -158,6 +158,9 @@ type Claim struct {
 	// HTTP2 is how the origin is spoken to (http, https): by HTTP/2 over raw
 	// streams, but for changes of protocol. Without it only gRPC is.
 	HTTP2 bool `json:"http2,omitempty"`
+	// Scheme is that of the URLs by which the origin knows itself (http, https); empty:
+	// an agent of a version before this does not say, and none are written for it.
+	Scheme string `json:"scheme,omitempty"`
 }
 
 // ChangesHeaders reports whether the edge is to change header fields.

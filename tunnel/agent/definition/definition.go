@@ -99,14 +99,24 @@ func (spec Tunnel) Claim() wire.Claim {
 		Name: spec.Name, HostHeader: spec.HostHeader, Ephemeral: spec.Ephemeral,
 		RequestHeaders: spec.RequestHeaders, ResponseHeaders: spec.ResponseHeaders,
 		Paths: claimPaths(spec.Paths), Visitors: spec.Visitors, Policy: spec.Policy, Unshared: spec.ProxyProtocol != "", HTTP2: spec.LocalScheme == SchemeH2C,
+		Scheme: urlScheme(spec.LocalScheme),
 	}
+}
+
+// urlScheme is that of the URLs of a service that is spoken to by a LocalScheme; empty
+// for none.
+func urlScheme(local string) string {
+	if local == SchemeH2C {
+		return SchemeHTTP
+	}
+	return local
 }
 
 // claimPaths are the paths of a spec as the relay is told of them.
 func claimPaths(paths []Path) []wire.ClaimPath {
 	var out []wire.ClaimPath
 	for _, p := range paths {
-		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C})
+		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C, Scheme: urlScheme(p.LocalScheme)})
 	}
 	return out
 }

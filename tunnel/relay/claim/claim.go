@@ -42,7 +42,18 @@ func Check(c *wire.Claim) error {
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
 		return wire.Invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
 	}
+	keepScheme(&c.Scheme)
+	for i := range c.Paths {
+		keepScheme(&c.Paths[i].Scheme)
+	}
 	return Leads(c)
+}
+
+// keepScheme empties a scheme that is not one of HTTP: no URLs are written by it then.
+func keepScheme(scheme *string) {
+	if *scheme != "http" && *scheme != "https" {
+		*scheme = ""
+	}
 }
 
 // Leads says what of a claim the edge could not serve, a *wire.Problem, and sorts its

@@ -3,9 +3,12 @@ package edge
 import (
 	"crypto/tls"
 	"net"
+	"net/http"
 	"slices"
+	"strings"
 
 	"adit/tunnel/relay/edge/clienthello"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/visitor"
 )
 
@@ -16,10 +19,13 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 		conn.Close()
 		return
 	}
+	if secure {
+		v.ExpectTLS()
+	}
 	if secure && (e.table.Passes() || e.cfg.Agents != nil) {
 		hello, err := clienthello.Peek(v, e.limits.HeaderTime)
 		if clienthello.IsPlainHTTP(err) {
-			v.RefusePlain()
+			v.RefusePlain(secureURL)
 			return
 		}
 		if err != nil {
@@ -42,8 +48,19 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 	}
 	next := v.ForHTTP(conf, e.limits.HeaderTime, e.limits.HalfOpen)
 	if next == nil {
-		v.RefusePlain()
+		v.RefusePlain(secureURL)
 		return
 	}
 	f.Offer(next)
+}
+
+// secureURL is what a request that came without TLS should have asked for. Services that
+// do not know of the TLS in front of them send their visitors to http, with the port that
+// these came by.
+func secureURL(r *http.Request) string {
+	target, ok := message.Target(r)
+	if _, named := message.Host(r.Host); !ok || !named || !strings.HasPrefix(target, "/") {
+		return ""
+	}
+	return "https://" + r.Host + target
 }

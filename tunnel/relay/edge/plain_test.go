@@ -14,9 +14,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestPlainHTTPAtTheTLSPortIsTold sends requests without TLS to where TLS is
+// TestPlainHTTPAtTheTLSPortIsLedToTLS sends requests without TLS to where TLS is
 // spoken, with tls tunnels and without.
-func TestPlainHTTPAtTheTLSPortIsTold(t *testing.T) {
+func TestPlainHTTPAtTheTLSPortIsLedToTLS(t *testing.T) {
 	for name, passing := range map[string]bool{"without tls tunnels": false, "with a tls tunnel": true} {
 		t.Run(name, func(t *testing.T) {
 			var lns [2]net.Listener
@@ -41,9 +41,14 @@ func TestPlainHTTPAtTheTLSPortIsTold(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			for _, request := range []string{
-				"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n",
-				"POST / HTTP/1.1\r\nHost: shop.test\r\nCookie: " + strings.Repeat("c", 20<<10) + "\r\nContent-Length: 3\r\n\r\nabc",
+			for request, want := range map[string]string{
+				"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n":                                       "https://shop.test/",
+				"POST /%2f?q=\" HTTP/1.1\r\nHost: shop.test:8443\r\nContent-Length: 3\r\n\r\nabc": "https://shop.test:8443/%2f?q=\"",
+				"GET /" + strings.Repeat("x", 5000) + " HTTP/1.0\r\nHost: shop.test\r\n\r\n":      "https://shop.test/" + strings.Repeat("x", 5000),
+				"GET / HTTP/1.0\r\n\r\n":                                "",
+				"GET / HTTP/1.1\r\nHost: shop.test/@other.test\r\n\r\n": "",
+				"OPTIONS * HTTP/1.1\r\nHost: shop.test\r\n\r\n":         "",
+				"POST / HTTP/1.1\r\nHost: shop.test\r\nCookie: " + strings.Repeat("c", 20<<10) + "\r\nContent-Length: 3\r\n\r\nabc": "",
 			} {
 				conn, err := net.Dial("tcp", lns[1].Addr().String())
 				if err != nil {
@@ -55,8 +60,12 @@ func TestPlainHTTPAtTheTLSPortIsTold(t *testing.T) {
 					t.Fatal(err)
 				}
 				answer, err := io.ReadAll(conn)
-				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") || !strings.Contains(string(answer), "https") {
-					t.Errorf("a request of %d bytes is answered %q, %v", len(request), answer, err)
+				begin := "HTTP/1.1 400 Bad Request\r\nContent-Type:"
+				if want != "" {
+					begin = "HTTP/1.1 308 Permanent Redirect\r\nLocation: " + want + "\r\n"
+				}
+				if err != nil || !strings.HasPrefix(string(answer), begin) || !strings.HasSuffix(string(answer), " https://.\n") {
+					t.Errorf("%.100q is answered %.200q, %v, want %.100q", request, answer, err, begin)
 				}
 			}
 		})

@@ -24,5 +24,5 @@ func (x *exchange) writeHead() error {
 		w.Reset(nil)
 		writers.Put(w)
 	}()
-	return head.Write(w, x.r)
+	return head.Write(w, x.backend.Inward(x.r, &x.to.Way))
 }

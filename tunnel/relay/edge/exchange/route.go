@@ -94,6 +94,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		hints := &interims{w: to.w, changes: b.Answers}
 		// Not r's own context: httputil would pass on interim answers from it.
 		out, end := to.attempt(r.WithContext(hints.follow(to.ctx)))
+		out = b.Inward(out, &to.Way)
 		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Prefix() != "" {
 			out = out.Clone(out.Context())
 			if b.HostHeader != "" {

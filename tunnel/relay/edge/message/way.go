@@ -37,6 +37,14 @@ func (f *Way) Scheme() string {
 	return f.proto
 }
 
+// Site is the one that the visitor asks.
+func (f *Way) Site() Site {
+	if v := f.before["X-Forwarded-Host"]; len(v) > 0 {
+		return Site{f.Scheme(), v[0]}
+	}
+	return Site{f.Scheme(), f.host}
+}
+
 var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
 
 // WayOf returns what is told of a request. name is the relay's, secure says that

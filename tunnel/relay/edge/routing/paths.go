@@ -2,6 +2,7 @@ package routing
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,7 +20,7 @@ func (t *Table) fork(b *Backend) {
 	for _, p := range b.Paths {
 		of := &Backend{
 			Agent: b.Agent, Number: b.Number, Key: b.Key, HostHeader: cmp.Or(p.HostHeader, b.HostHeader),
-			Requests: b.Requests, Answers: b.Answers, Unshared: b.Unshared, HTTP2: p.HTTP2,
+			Requests: b.Requests, Answers: b.Answers, Unshared: b.Unshared, HTTP2: p.HTTP2, Scheme: p.Scheme,
 			whole: b, path: p.Path,
 		}
 		if p.Strip {
@@ -71,6 +72,23 @@ func (b *Backend) Target(asked string) string {
 	}
 	size, _ := wire.MatchPath(b.path, asked)
 	return wire.StripPath(asked, size)
+}
+
+// Inward returns a request as it names its site's resources to b's origin: r itself if
+// that is as the visitor named them, else a copy.
+func (b *Backend) Inward(r *http.Request, f *message.Way) *http.Request {
+	if b.Scheme == "" || !message.NamesURLs(r) {
+		return r
+	}
+	out := *r
+	out.Header = maps.Clone(r.Header)
+	message.URLs{
+		From: f.Site(), To: message.Site{Scheme: b.Scheme, Host: cmp.Or(b.HostHeader, r.Host)},
+		Target: func(target string) (string, bool) {
+			return b.Target(target), led([]*Backend{b.tunnel()}, target)[0] == b
+		},
+	}.Write(&out)
+	return &out
 }
 
 // Strip takes the path out of a request by HTTP/2, which is a copy.

@@ -29,6 +29,8 @@ type Conn struct {
 	net.Conn
 	Addr, Edge netip.AddrPort // where it is, and where it came to
 	replay     []byte
+	expecting  bool // TLS: what is none is kept in plain
+	plain      []byte
 	cut        func() // closes the connection underneath; may be called at any time
 
 	Credentials clientcert.Credentials // of TLS, if it is ended here
@@ -46,7 +48,11 @@ func (v *Conn) Read(b []byte) (int, error) {
 		v.replay = v.replay[n:]
 		return n, nil
 	}
-	return v.Conn.Read(b)
+	n, err := v.Conn.Read(b)
+	if v.expecting {
+		v.keep(b[:n])
+	}
+	return n, err
 }
 
 // ReadLent implements lend.Reader.

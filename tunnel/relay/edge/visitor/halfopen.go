@@ -139,8 +139,12 @@ func (v *Conn) ForHTTP(conf *tls.Config, limit, staying time.Duration) net.Conn 
 		return conn
 	}
 	_ = conn.SetDeadline(time.Time{})
+	// By TLS 1.3 nothing is sent behind the visitor's Finished: the tickets went before.
+	// A visitor without TCP_NODELAY, as PHP, Perl and wget are, holds its request back
+	// until that is acknowledged.
+	v.ackNow()
 	switch conn.ConnectionState().NegotiatedProtocol {
-	case "", "http/1.1":
+	case "", "http/1.1", "http/1.0":
 		return secureHalfOpen{&halfOpen{Conn: conn, staying: staying}}
 	}
 	return conn

@@ -1,7 +1,9 @@
 package visitor
 
 import (
+	"bufio"
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -13,17 +15,43 @@ const (
 	LingerBytes = 64 << 20
 )
 
-// notTLS is the answer to HTTP without TLS where TLS is spoken.
-const notTLS = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
+// notTLS is said of HTTP without TLS where TLS is spoken.
+const notTLS = "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
 	"This port speaks TLS: ask again with an address that begins with https://.\n"
 
-// RefusePlain tells a visitor who speaks HTTP without TLS to speak it with TLS,
-// and listens until it has the answer, which net/http would not: a connection
-// that is closed with something unread takes its answer with it.
-func (v *Conn) RefusePlain() {
+// plainHead is how long the head of a request without TLS may be to be read.
+const plainHead = 16 << 10
+
+// ExpectTLS has what comes be kept for RefusePlain if it is no TLS.
+func (v *Conn) ExpectTLS() { v.expecting = true }
+
+// keep keeps what came.
+func (v *Conn) keep(b []byte) {
+	const handshake = 22 // RFC 8446, section 5.1
+	if len(v.plain) == 0 && len(b) > 0 && b[0] == handshake {
+		v.expecting = false
+		return
+	}
+	v.plain = append(v.plain, b...)
+}
+
+// RefusePlain tells a visitor who speaks HTTP without TLS to speak it with TLS, and
+// listens until it has the answer, which net/http would not: a connection that is
+// closed with something unread takes its answer with it. better returns the URL that the
+// request should have asked for, to which the visitor is sent; empty: there is none.
+func (v *Conn) RefusePlain(better func(*http.Request) string) {
 	defer v.Close()
 	_ = v.SetDeadline(time.Now().Add(LingerTime))
-	if _, err := io.WriteString(v, notTLS); err != nil || v.CloseWrite() != nil {
+	v.expecting = false
+	v.Unread(v.plain)
+	answer := "HTTP/1.1 400 Bad Request\r\n"
+	if r, err := http.ReadRequest(bufio.NewReader(io.LimitReader(v, plainHead))); err == nil {
+		if to := better(r); to != "" { // as at the port for http: browsers must not keep it for ever
+			answer = "HTTP/1.1 308 Permanent Redirect\r\nLocation: " + to + "\r\nCache-Control: no-store\r\n"
+		}
+	}
+	_ = v.SetDeadline(time.Now().Add(LingerTime))
+	if _, err := io.WriteString(v, answer+notTLS); err != nil || v.CloseWrite() != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, v, LingerBytes) // until it ends, or is given up
