@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"slices"
+	"sync"
 	"time"
 
 	"adit/internal/lookup"
