@@ -57,7 +57,7 @@ func (h *half) read(fd uintptr) bool {
 // readLent is read, but takes its memory first, and gives it back to wait.
 func (h *half) readLent(fd uintptr) bool {
 	h.b = h.lender.Lend()
-	came := false
+	var came bool
 	if h.begin(len(h.b)) {
 		came = h.once(syscall.SYS_READ, fd)
 	} else {
