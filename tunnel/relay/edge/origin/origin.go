@@ -28,6 +28,9 @@ const (
 	// origins close theirs after 5 s, and a request that meets the closing
 	// cannot always be sent again.
 	originIdle = 4 * time.Second
+	// makeRoom is how long a new connection waits for an answer until unused ones are
+	// closed for it.
+	makeRoom = 300 * time.Millisecond
 	// maxIdle is how many of them a backend keeps. A crowd that is larger has
 	// most of its requests wait for a new one.
 	maxIdle = 1024
@@ -104,7 +107,7 @@ func (o *Origin) Stream(ctx context.Context, key string, v Visit) (*Stream, erro
 	if err != nil {
 		return nil, err
 	}
-	s := newStream(conn, key)
+	s := newStream(conn, key, &o.idle)
 	s.begin()
 	return s, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adit/internal/lend"
+	"adit/internal/monotime"
 )
 
 var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
@@ -38,16 +39,16 @@ type Stream struct {
 	left  int64         // of an answer's head, what may still be read; negative outside of one
 	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
 
-	patience *time.Timer // gives up an origin that does not answer
-	late     atomic.Bool // patience has run out
+	pool     *idleStreams // of its origin
+	patience *time.Timer  // calls wait
+	late     atomic.Bool  // the origin was given up, which does not answer
+	waiting  sync.Mutex   // guards until
+	until    time.Duration
 }
 
-func newStream(conn *Conn, key string) *Stream {
-	s := &Stream{Conn: conn, key: key, left: -1}
-	s.patience = time.AfterFunc(math.MaxInt64, func() {
-		s.late.Store(true)
-		conn.Reset()
-	})
+func newStream(conn *Conn, key string, pool *idleStreams) *Stream {
+	s := &Stream{Conn: conn, key: key, left: -1, pool: pool}
+	s.patience = time.AfterFunc(math.MaxInt64, s.wait)
 	return s
 }
 
@@ -101,10 +102,47 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 }
 
 // Patience gives the origin up that sends nothing of its answer for d.
-func (s *Stream) Patience(d time.Duration) { s.patience.Reset(d) }
+func (s *Stream) Patience(d time.Duration) {
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	s.until = monotime.Now() + d
+	s.patience.Reset(s.turn(d))
+}
+
+// turn is how long it waits at a time, of what is left.
+func (s *Stream) turn(left time.Duration) time.Duration {
+	if s.used { // the origin has this connection in hand
+		return left
+	}
+	return min(left, makeRoom)
+}
+
+// wait has waited for an answer for a turn.
+func (s *Stream) wait() {
+	s.waiting.Lock()
+	left := s.until - monotime.Now()
+	over := s.until == 0
+	if !over && left > 0 {
+		s.patience.Reset(s.turn(left))
+	}
+	s.waiting.Unlock()
+	switch {
+	case over: // it is answered
+	case left > 0:
+		s.pool.makeRoom()
+	default:
+		s.late.Store(true)
+		s.Conn.Reset()
+	}
+}
 
 // Answered ends what Patience began.
-func (s *Stream) Answered() { s.patience.Stop() }
+func (s *Stream) Answered() {
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	s.until = 0
+	s.patience.Stop()
+}
 
 // Fresh notes that a request begins, of whose answer nothing has come.
 func (s *Stream) Fresh() { s.heard = false }
@@ -143,7 +181,7 @@ func (s *Stream) rest() {
 }
 
 func (s *Stream) Close() {
-	s.patience.Stop()
+	s.Answered()
 	_ = s.Conn.Close() // the stream is given up in any case
 	s.rest()
 }
@@ -204,6 +242,21 @@ func (p *idleStreams) put(s *Stream) {
 	}
 	p.mu.Unlock()
 	if !keep {
+		s.Close()
+	}
+}
+
+// makeRoom closes all, if none was used a moment ago. It is called while a new stream
+// waits for its first answer: an origin that serves one connection at a time, as many
+// devices and servers for development do, waits for what comes by one of these.
+func (p *idleStreams) makeRoom() {
+	p.mu.Lock()
+	var old []*Stream
+	if n := len(p.list); n > 0 && time.Since(p.list[n-1].idle) >= makeRoom/2 {
+		old, p.list = p.list, nil
+	}
+	p.mu.Unlock()
+	for _, s := range old {
 		s.Close()
 	}
 }
