@@ -1,0 +1,59 @@
+package origin
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/link"
+)
+
+// open is a stream that notes whether it is open.
+type open struct {
+	link.Stream
+	closed bool
+}
+
+func (o *open) Close() error { o.closed = true; return nil }
+func (o *open) Reset()       {}
+func (o *open) Quiet() bool  { return true }
+
+// TestKeptConnectionsMakeRoom for one that waits for its first answer, unless the origin
+// has answered by another a moment ago, or it is one that was used before.
+func TestKeptConnectionsMakeRoom(t *testing.T) {
+	for what, c := range map[string]struct {
+		used   bool
+		busy   bool
+		closed bool
+	}{
+		"nothing is answered":         {closed: true},
+		"others are answered":         {busy: true},
+		"one that was used waits":     {used: true},
+		"and others are answered too": {used: true, busy: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var pool idleStreams
+			kept := &open{}
+			pool.put(newStream(&Conn{Stream: kept}, "", &pool))
+			waits := newStream(&Conn{Stream: &open{}}, "", &pool)
+			waits.used = c.used
+			waits.Patience(time.Minute)
+			for range 10 {
+				time.Sleep(makeRoom / 3)
+				if c.busy {
+					s := pool.take("")
+					if s == nil {
+						t.Fatalf("%s: nothing is kept", what)
+					}
+					pool.put(s)
+				}
+			}
+			waits.Close()
+			synctest.Wait()
+			if kept.closed != c.closed {
+				t.Errorf("%s: the kept connection is closed: %v, want %v", what, kept.closed, c.closed)
+			}
+			pool.close()
+		})
+	}
+}
