@@ -268,7 +268,7 @@ var elsewhere = map[string]bool{
 	"POST /api/v1/tunnels/{id}/start 503": true, "POST /api/v1/tunnels/{id}/stop 503": true,
 	"GET /api/v1/tunnels/{id}/policy 503": true, "PUT /api/v1/tunnels/{id}/policy 503": true,
 	"POST /api/v1/tunnels/{id}/hold 200": true, "POST /api/v1/tunnels/{id}/hold 503": true,
-	"GET /api/v1/visits/{client}/{name} 204": true, "POST /api/v1/visits/{client}/{name} 101": true,
+	"GET /api/v1/visits/{client}/{name} 200": true, "POST /api/v1/visits/{client}/{name} 101": true,
 	"GET /api/v1/visits/{client}/{name} 503": true, "POST /api/v1/visits/{client}/{name} 503": true,
 }
 

@@ -74,10 +74,13 @@ func privateUDPIsVisited(t *testing.T, config string) {
 		t.Errorf("the visits are %+v", list.Items)
 	}
 	var passed struct{ Items []struct{ Client string } }
-	nas.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &passed)
-	if len(passed.Items) < 2 || passed.Items[0].Client != "laptop" || passed.Items[1].Client != "laptop" {
-		t.Errorf("the inspector has %+v", passed.Items)
-	}
+	await(t, "the inspector knows who visits", func() error {
+		nas.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &passed)
+		if len(passed.Items) != 2 || passed.Items[0].Client != "laptop" || passed.Items[1].Client != "laptop" {
+			return fmt.Errorf("it has %+v", passed.Items)
+		}
+		return nil
+	})
 	if code := visit.stop(); code != 0 {
 		t.Errorf("the command ended with %d: %s", code, visit.stderr.String())
 	}

@@ -88,13 +88,16 @@ func TestBurstsOfUDPPacketsComeWhole(t *testing.T) {
 				}
 				next += burst
 			}
-			var seen struct{ Items []struct{ Visitor string } }
-			agent.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &seen)
-			for _, c := range visitors {
-				if !slices.ContainsFunc(seen.Items, func(f struct{ Visitor string }) bool { return f.Visitor == c.LocalAddr().String() }) {
-					t.Errorf("the inspector has %+v, want a flow of %s", seen.Items, c.LocalAddr())
+			await(t, "the inspector knows whose the flows are", func() error {
+				var seen struct{ Items []struct{ Visitor string } }
+				agent.ok(http.StatusOK, "GET", "/api/v1/requests", nil, &seen)
+				for _, c := range visitors {
+					if !slices.ContainsFunc(seen.Items, func(f struct{ Visitor string }) bool { return f.Visitor == c.LocalAddr().String() }) {
+						return fmt.Errorf("it has %+v, want a flow of %s", seen.Items, c.LocalAddr())
+					}
 				}
-			}
+				return nil
+			})
 			if status := agent.status(); status.Transport != transport {
 				t.Errorf("all went by %s", status.Transport)
 			}

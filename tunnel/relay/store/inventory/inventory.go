@@ -129,7 +129,7 @@ func (l *listed) compare(name string, was list) []Fault {
 	}
 	// The file may be a moment behind, as after a kill, and of what was removed in that
 	// moment nothing is left after an hour. Each removal took a revision.
-	if unlisted := l.last - min(was.Last, l.last); uint64(len(gone)) > unlisted {
+	if len(gone) > l.unlisted(was) {
 		faults = append(faults, gone...)
 	}
 	for key, rev := range l.table.Revisions() {
@@ -139,6 +139,17 @@ func (l *listed) compare(name string, was list) []Fault {
 	}
 	slices.SortFunc(faults, func(a, b Fault) int { return natural.Compare(a.Key, b.Key) })
 	return faults
+}
+
+// unlisted is how many revisions there were that the list does not account for.
+func (l *listed) unlisted(was list) int {
+	n := int(l.last - min(was.Last, l.last))
+	for _, rev := range was.Keys {
+		if rev > was.Last && rev <= l.last {
+			n--
+		}
+	}
+	return n
 }
 
 // read returns what the file has, nothing if there is none that can be read.

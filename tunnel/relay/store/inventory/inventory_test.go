@@ -166,6 +166,35 @@ func TestWhatIsLostIsFound(t *testing.T) {
 	}
 }
 
+// TestWhatIsLostIsFoundByAListThatWasEarly: it has values that the watch of the table had
+// not brought when it was written, as at the end of a process that is busy.
+func TestWhatIsLostIsFoundByAListThatWasEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(s *shelf)
+		want []Fault
+	}{
+		"all is there":                         {func(*shelf) {}, nil},
+		"all is lost":                          {func(s *shelf) { clear(s.values) }, []Fault{{"policies", "a", Gone}, {"policies", "b", Gone}}},
+		"one was removed since, and forgotten": {func(s *shelf) { s.remove("a"); delete(s.removed, "a") }, nil},
+	} {
+		path, s := filepath.Join(t.TempDir(), File), newShelf()
+		i := of(path, s)
+		check(t, i)
+		s.put("a")
+		s.put("b")
+		s.put("b")
+		s.taken = 0
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		i.Keep(ctx)
+		s = s.restart()
+		c.then(s)
+		if faults := check(t, of(path, s)); !slices.Equal(faults, c.want) {
+			t.Errorf("%s: got %v, want %v", name, faults, c.want)
+		}
+	}
+}
+
 func TestWithoutAListNothingIsAtFault(t *testing.T) {
 	for name, content := range map[string]string{"none": "", "rubbish": "\x00\x00", "a newer program's": `{"version":2,"tables":{"policies":{"last":9,"keys":{"z":9}}}}`} {
 		path, s := filepath.Join(t.TempDir(), File), newShelf()
