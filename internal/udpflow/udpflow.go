@@ -226,6 +226,7 @@ func (s *sender) run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		s.rest(ctx)
+		s.forget() // what comes from now on is not for a way that ends
 		cancel()
 	})
 	way.Run(ctx)
@@ -276,5 +277,7 @@ func (s *sender) fail() {
 func (s *sender) forget() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	delete(s.of.all, s.at.AddrPort)
+	if s.of.all[s.at.AddrPort] == s { // and not one that came after it
+		delete(s.of.all, s.at.AddrPort)
+	}
 }
