@@ -11,21 +11,28 @@ import (
 	"adit/tunnel/wire"
 )
 
-// The owner of a service whose answers are too long for visitors who may be forged
-// learns why nothing comes: at the flow, and once from the log and the relay.
-func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
-	const withheld = "an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification"
+// silentUDP is a udp tunnel to a service that hears and says nothing, and its number at
+// the relay.
+func silentUDP(t *testing.T) (r *fakeRelay, a *Agent, tun Tunnel, number uint32) {
+	t.Helper()
 	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer service.Close()
-	r := newFakeRelay(t)
-	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	t.Cleanup(func() { service.Close() })
+	r = newFakeRelay(t)
+	a, _ = configured(t, r, Config{})
+	tun = mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
 	r.mu.Lock()
-	number := r.numbers[tun.ID]
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	return r, a, tun, r.numbers[tun.ID]
+}
+
+// The owner of a service whose answers are too long for visitors who may be forged
+// learns why nothing comes: at the flow, and once from the log and the relay.
+func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
+	const withheld = "an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification"
+	r, a, tun, number := silentUDP(t)
 	send := func(kind wire.FlowKind) {
 		t.Helper()
 		if err := r.session().SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: kind, Endpoint: number, Number: 1})); err != nil {
@@ -48,17 +55,7 @@ func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
 
 // TestWhoseAFlowIsShows in the inspector, as of a connection.
 func TestWhoseAFlowIsShows(t *testing.T) {
-	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer service.Close()
-	r := newFakeRelay(t)
-	a, _ := configured(t, r, Config{})
-	tun := mustCreate(t, a, definition.Tunnel{Type: "udp", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
-	r.mu.Lock()
-	number := r.numbers[tun.ID]
-	r.mu.Unlock()
+	r, a, _, number := silentUDP(t)
 	who := wire.From{Visitor: netip.MustParseAddrPort("203.0.113.9:50122"), Client: "laptop"}
 	eventually(t, "the flow shows whose it is", func() bool {
 		for _, d := range [][]byte{

@@ -301,15 +301,21 @@ func TestVisitsAreNoControlStreams(t *testing.T) {
 	}
 }
 
-func TestAPrivateTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
-	c := startNodes(t, 2)
+// apart are agents of the clients nas and laptop at two nodes.
+func apart(t *testing.T) (c *testNodes, owner, visitor *fakeAgent) {
+	t.Helper()
+	c = startNodes(t, 2)
 	nas, laptop := c.all[0].client(t, "nas"), c.all[0].client(t, "laptop")
 	eventually(t, "the other node knows the clients", func() bool {
 		_, one := c.all[1].store.Clients.Get("nas")
 		_, two := c.all[1].store.Clients.Get("laptop")
 		return one && two
 	})
-	owner, visitor := connect(t, c.all[0].at(nas), "i1"), connect(t, c.all[1].at(laptop), "i1")
+	return c, connect(t, c.all[0].at(nas), "i1"), connect(t, c.all[1].at(laptop), "i1")
+}
+
+func TestAPrivateTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
+	c, owner, visitor := apart(t)
 	origin := greets(t)
 	owner.mustClaim("t", privateClaim("ssh", "laptop"), origin)
 	eventually(t, "the other node leads there", func() bool {

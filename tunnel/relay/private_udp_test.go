@@ -288,14 +288,7 @@ func TestUDPVisitsDoNotHoldTheRelay(t *testing.T) {
 }
 
 func TestAPrivateUDPTunnelIsVisitedByWayOfAnotherNode(t *testing.T) {
-	c := startNodes(t, 2)
-	nas, laptop := c.all[0].client(t, "nas"), c.all[0].client(t, "laptop")
-	eventually(t, "the other node knows the clients", func() bool {
-		_, one := c.all[1].store.Clients.Get("nas")
-		_, two := c.all[1].store.Clients.Get("laptop")
-		return one && two
-	})
-	owner, visitor := connect(t, c.all[0].at(nas), "i1"), connect(t, c.all[1].at(laptop), "i1")
+	_, owner, visitor := apart(t)
 	owner.mustClaim("t", privateUDP("game", "laptop"), "echo")
 	eventually(t, "the other node leads there", func() bool {
 		return visitor.call(http.MethodGet, wire.PathVisit+"nas/game", nil, nil) == nil
