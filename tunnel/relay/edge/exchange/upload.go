@@ -141,8 +141,8 @@ func (u *upload) release() (begun bool) {
 	return u.begun
 }
 
-// linger waits for the end of the upload, for some time.
-func (u *upload) linger() { u.within(visitor.LingerTime) }
+// linger waits for the end of the upload, for some time, and reports whether it has come.
+func (u *upload) linger() bool { return u.within(visitor.LingerTime) }
 
 // soon waits a moment and reports whether the upload has ended.
 func (u *upload) soon() bool {

@@ -203,14 +203,19 @@ func (w *Writer) settle() {
 		if !u.soon() {
 			// By HTTP/2 and HTTP/3 the end of the answer comes behind this, and whoever has
 			// stopped sending because of the answer waits for it.
-			if c.http1 && w.complete() && control.Flush() == nil {
-				u.linger()
-			}
+			ended := c.http1 && w.complete() && control.Flush() == nil && u.linger()
 			u.release()
-			if control.SetReadDeadline(time.Now()) != nil {
-				return // its reading ends with the handler
+			if !ended {
+				if control.SetReadDeadline(time.Now()) != nil {
+					return // its reading ends with the handler
+				}
+				<-u.done
+				if c.http1 {
+					// Whoever of net/http met that deadline takes the visitor for gone, and
+					// the connection's next requests for given up.
+					w.closeAfter()
+				}
 			}
-			<-u.done
 		}
 	}
 	if !c.http1 || c.whole() {

@@ -1,0 +1,87 @@
+package exchange
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/relay/edge/visitor"
+	"adit/tunnel/relay/shape"
+)
+
+// onceListener has one connection.
+type onceListener struct{ conn chan net.Conn }
+
+func (l onceListener) Accept() (net.Conn, error) {
+	c, ok := <-l.conn
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (onceListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (l onceListener) Close() error { close(l.conn); return nil }
+
+// TestBodyBehindItsAnswerLeavesTheConnectionWhole has the rest of a body come when its
+// answer is written: net/http watches the connection from then on, and takes any error
+// there for the visitor's end, for each request that follows.
+func TestBodyBehindItsAnswerLeavesTheConnectionWhole(t *testing.T) {
+	for name, after := range map[string]time.Duration{"in time": time.Second, "at the last moment": visitor.LingerTime, "too late": 2 * visitor.LingerTime} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var meter shape.Meter
+				server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodPost {
+						http.NewResponseController(rw).EnableFullDuplex()
+						w := NewWriter(rw, &meter, r)
+						w.body = newCountedBody(r.Context(), r, w)
+						w.upload = &upload{goOn: make(chan struct{}), done: make(chan struct{})}
+						go func() {
+							defer close(w.upload.done)
+							w.upload.begin()
+							w.body.drain()
+						}()
+						w.Header().Set("Content-Length", "2")
+						io.WriteString(w, "ok")
+						w.settle()
+						synctest.Wait() // for who watches the connection
+					} else {
+						io.WriteString(rw, "next")
+					}
+					if err := r.Context().Err(); err != nil && (after < visitor.LingerTime || r.Method == http.MethodGet) {
+						t.Errorf("%s: the request is over: %v", r.Method, err)
+					}
+				})}
+				near, far := net.Pipe()
+				l := onceListener{make(chan net.Conn, 1)}
+				l.conn <- far
+				served := make(chan struct{})
+				go func() { defer close(served); _ = server.Serve(l) }()
+				defer func() { near.Close(); server.Close(); <-served }()
+
+				br := bufio.NewReader(near)
+				io.WriteString(near, "POST / HTTP/1.1\r\nHost: shop.test\r\nContent-Length: 4\r\n\r\nbo")
+				answer, err := http.ReadResponse(br, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadAll(answer.Body); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(after)
+				_, err = io.WriteString(near, "dyGET / HTTP/1.1\r\nHost: shop.test\r\n\r\n")
+				if err == nil {
+					answer, err = http.ReadResponse(br, nil)
+				}
+				if late := after > visitor.LingerTime; late != (err != nil) && after != visitor.LingerTime {
+					t.Errorf("the request behind the body: %v", err)
+				}
+			})
+		})
+	}
+}
