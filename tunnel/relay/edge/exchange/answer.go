@@ -5,10 +5,16 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"adit/internal/lend"
 	"adit/tunnel/relay/edge/message"
+	"adit/tunnel/relay/edge/visitor"
 )
+
+// endlessBody is how long a request's body may stand still behind an answer whose end the
+// visitor does not have yet.
+const endlessBody = time.Second
 
 // answer gives the visitor the origin's answer. What breaks now breaks the
 // visitor's response too, by http.ErrAbortHandler.
@@ -99,13 +105,11 @@ func (x *exchange) copyBody(answer *http.Response) error {
 // end gives the stream back if another request may use it.
 func (x *exchange) end(answer *http.Response, whole bool) {
 	s := x.stream
+	if whole && x.body != nil && !x.body.finished() {
+		x.rest(answer)
+	}
 	alive := x.stop()
 	sent := x.body == nil || x.body.finished()
-	if whole && !sent {
-		_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before it is waited for
-		x.body.soon()
-		sent = x.body.finished()
-	}
 	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
 		x.backend.Origin().Keep(s)
 		return
@@ -114,4 +118,20 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 		s.Conn.Reset()
 	}
 	s.Close()
+}
+
+// rest waits for the rest of the request's body, behind its answer. An origin that does not
+// say that it closes the connection reads on, and where the request was no mistake it often
+// wants what it reads: it answered while it wrote that to a file.
+func (x *exchange) rest(answer *http.Response) {
+	_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before it is waited for
+	x.w.answered = time.Now()
+	switch {
+	case answer.Close || answer.StatusCode >= 400:
+		x.body.soon()
+	case x.w.body.http1 && x.w.complete():
+		x.body.goesOn(x.ctx, visitor.LingerTime)
+	default: // the end of the answer comes behind this, and a visitor may wait for that to end the body
+		x.body.goesOn(x.ctx, endlessBody)
+	}
 }

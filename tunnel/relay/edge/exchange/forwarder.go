@@ -82,7 +82,9 @@ func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to 
 		r.Body = w.body
 	}
 	f.serve(ctx, w, r, to)
-	w.answered = time.Now()
+	if w.answered.IsZero() {
+		w.answered = time.Now()
+	}
 	w.settle()
 }
 

@@ -85,3 +85,52 @@ func TestBodyBehindItsAnswerLeavesTheConnectionWhole(t *testing.T) {
 		})
 	}
 }
+
+// TestUploadBehindItsAnswerIsWaitedForWhileItMoves is about who is waited for how long.
+func TestUploadBehindItsAnswerIsWaitedForWhileItMoves(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		visitor  time.Duration // between the bytes that it sends
+		origin   time.Duration // between the bytes that it takes
+		patience time.Duration
+		whole    bool
+	}{
+		{"both steady", time.Second / 2, 0, endlessBody, true},
+		{"a slow visitor, which has its answer", 4 * time.Second, 0, visitor.LingerTime, true},
+		{"a slow visitor, which may wait for the end", 4 * time.Second, 0, endlessBody, false},
+		{"a visitor that is silent", time.Minute, 0, visitor.LingerTime, false},
+		{"a slow origin", 0, 4 * time.Second, endlessBody, true},
+		{"an origin that takes nothing", 0, time.Minute, endlessBody, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const size = 100
+				out, in := io.Pipe()
+				u := &upload{done: make(chan struct{})}
+				taken := writerFunc(func(b []byte) (int, error) { time.Sleep(c.origin); return len(b), nil })
+				go func() {
+					defer close(u.done)
+					_, u.err = u.copy(taken, out, nil)
+				}()
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for range size {
+						time.Sleep(c.visitor)
+						if _, err := in.Write([]byte("x")); err != nil {
+							return
+						}
+					}
+					in.Close()
+				}()
+				u.goesOn(t.Context(), c.patience)
+				if u.finished() != c.whole {
+					t.Errorf("whole: %t, want %t; %d bytes have gone", u.finished(), c.whole, u.moved.Load())
+				}
+				out.Close()
+				<-u.done
+				<-sent
+			})
+		})
+	}
+}

@@ -2,10 +2,12 @@ package exchange
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/lend"
@@ -22,6 +24,9 @@ type upload struct {
 	asked bool          // the visitor waits for 100 Continue
 	goOn  chan struct{} // closed when the body may go, or need not
 	done  chan struct{}
+
+	moved   atomic.Int64 // how many bytes have gone
+	reading atomic.Bool  // it waits for the visitor
 
 	mu       sync.Mutex
 	gone     bool // goOn is closed
@@ -154,6 +159,32 @@ func (u *upload) soon() bool {
 	return u.within(50 * time.Millisecond)
 }
 
+// goesOn waits for the end of the upload as long as it moves, until ctx ends. The visitor may
+// be silent for patience; the origin may take nothing for LingerTime.
+func (u *upload) goesOn(ctx context.Context, patience time.Duration) {
+	tick := time.NewTicker(endlessBody)
+	defer tick.Stop()
+	moved, since := u.moved.Load(), time.Now()
+	for {
+		select {
+		case <-u.done:
+			return
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			limit := visitor.LingerTime
+			if u.reading.Load() {
+				limit = patience
+			}
+			if n := u.moved.Load(); n != moved {
+				moved, since = n, now
+			} else if now.Sub(since) >= limit {
+				return
+			}
+		}
+	}
+}
+
 func (u *upload) within(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -193,7 +224,9 @@ func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total i
 	defer mem.Return()
 	for {
 		b := mem.Lend()
+		u.reading.Store(true)
 		n, err := src.Read(b)
+		u.reading.Store(false)
 		if n > 0 {
 			total += int64(n)
 			if _, err := dst.Write(b[:n]); err != nil {
@@ -204,6 +237,7 @@ func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total i
 					return total, err
 				}
 			}
+			u.moved.Add(int64(n))
 		}
 		if err == io.EOF {
 			return total, nil
