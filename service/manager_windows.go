@@ -7,10 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"time"
-	"unsafe"
 
-	kardianos "github.com/kardianos/service"
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 	"golang.org/x/sys/windows/svc"
@@ -82,107 +79,6 @@ func firstWord(command string) (string, error) {
 		return "", fmt.Errorf("the service's program is not in %q: %w", command, err)
 	}
 	return words[0], nil
-}
-
-func (s scm) install(ctx context.Context, exe string) error {
-	if err := makeFolders(); err != nil {
-		return err
-	}
-	// An event source that an older installation has left is not fatal: it is
-	// made anew.
-	_ = eventlog.Remove(Name)
-	if err := s.remove(ctx); err != nil {
-		return err
-	}
-	svc, err := kardianos.New(nil, &kardianos.Config{
-		Name: Name, DisplayName: DisplayName, Description: Description,
-		Executable: exe, Arguments: []string{"start"}, UserName: account,
-		EnvVars: map[string]string{
-			paths.EnvConfig: paths.Service().Config,
-			paths.EnvState:  paths.Service().State,
-			EnvRun:          paths.Public(),
-			EnvLogFile:      filepath.Join(paths.Service().State, "log", "adit.log"),
-		},
-	})
-	if err != nil {
-		return err
-	}
-	if err := svc.Install(); err != nil {
-		return err
-	}
-	return Harden()
-}
-
-// Harden gives the installed service its recovery actions: it comes back after
-// a crash and after an exit with an error alike. Installers that declare the
-// service by their own means call it too.
-func Harden() error {
-	if err := makeFolders(); err != nil {
-		return err
-	}
-	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_ALL_ACCESS)
-	if err != nil {
-		return err
-	}
-	defer m.Disconnect()
-	defer service.Close()
-	if err := quoteProgram(service); err != nil {
-		return err
-	}
-	actions := []mgr.RecoveryAction{
-		{Type: mgr.ServiceRestart, Delay: 2 * time.Second},
-		{Type: mgr.ServiceRestart, Delay: 2 * time.Second},
-		{Type: mgr.ServiceRestart, Delay: 10 * time.Second},
-	}
-	if err := service.SetRecoveryActions(actions, 3600); err != nil {
-		return fmt.Errorf("set the recovery actions: %w", err)
-	}
-	// Wine's service manager does not know this one.
-	if err := service.SetRecoveryActionsOnNonCrashFailures(true); err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
-		return fmt.Errorf("set the recovery actions: %w", err)
-	}
-	return nil
-}
-
-// quoteProgram puts the program's path between quotes where an installer has
-// not: without them Windows also tries C:\Program.exe, which may be anybody's.
-func quoteProgram(service *mgr.Service) error {
-	// Not service.Config, which asks for more than Wine can tell.
-	var have string
-	for size := uint32(1 << 10); ; {
-		buffer := make([]byte, size)
-		config := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
-		err := windows.QueryServiceConfig(service.Handle, config, size, &size)
-		if err == nil {
-			have = windows.UTF16PtrToString(config.BinaryPathName)
-			break
-		}
-		if !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || int(size) <= len(buffer) {
-			return fmt.Errorf("read the service's declaration: %w", err)
-		}
-	}
-	quoted := quotedProgram(have)
-	if quoted == have {
-		return nil
-	}
-	command, err := windows.UTF16PtrFromString(quoted)
-	if err != nil {
-		return fmt.Errorf("quote the service's program: %w", err)
-	}
-	err = windows.ChangeServiceConfig(service.Handle, windows.SERVICE_NO_CHANGE, windows.SERVICE_NO_CHANGE, windows.SERVICE_NO_CHANGE,
-		command, nil, nil, nil, nil, nil, nil)
-	if err != nil {
-		return fmt.Errorf("quote the service's program: %w", err)
-	}
-	return nil
-}
-
-func quotedProgram(command string) string {
-	end := strings.Index(strings.ToLower(command), ".exe")
-	if strings.HasPrefix(command, `"`) || end < 0 || !strings.Contains(command[:end], " ") {
-		return command
-	}
-	return `"` + command[:end+4] + `"` + command[end+4:]
 }
 
 func (s scm) uninstall(ctx context.Context) error {
