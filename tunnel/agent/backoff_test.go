@@ -39,3 +39,31 @@ func TestBackoffIsPatientOnlyLater(t *testing.T) {
 		}
 	})
 }
+
+// TestSecondSessionIsNotLongMissed holds how long the pauses between two attempts at a
+// second session are: nobody is told when what is amiss with a node has passed.
+func TestSecondSessionIsNotLongMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k seconder
+		k.soon(secondFirst)
+		begun := time.Now()
+		var young, old time.Duration
+		for time.Since(begun) < 20*time.Minute {
+			late := time.Since(begun) >= eager
+			wait := k.later()
+			if late {
+				old = max(old, wait)
+			} else {
+				young = max(young, wait)
+			}
+			time.Sleep(wait)
+		}
+		if young < eagerCeiling || young > eagerCeiling*3/2 || old < secondMost || old > secondMost*3/2 {
+			t.Errorf("the longest pauses were %v in the first %v and %v later; want %v and %v, give or take a half", young, eager, old, eagerCeiling, secondMost)
+		}
+		k.soon(secondFirst)
+		if wait := k.later(); wait > time.Second {
+			t.Errorf("for a new reason: a pause of %v", wait)
+		}
+	})
+}

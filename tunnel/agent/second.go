@@ -32,6 +32,7 @@ const (
 type seconder struct {
 	agent *Agent
 	pause time.Duration
+	since time.Time // of the first failure after which there was no other reason to try; zero: none
 	retry time.Time
 	turn  int    // which of the nodes is next
 	lost  string // the node whose session ended last: it is tried after the others
@@ -89,13 +90,21 @@ func (a *Agent) keepSecond(ctx context.Context) {
 
 // soon makes the next attempt begin within wait, by chance.
 func (k *seconder) soon(wait time.Duration) {
-	k.pause = secondFirst
+	k.pause, k.since = secondFirst, time.Time{}
 	k.retry = time.Now().Add(rand.N(wait))
 }
 
-// later makes the next attempt wait longer than the last one did.
+// later makes the next attempt wait longer than the last one did: while what is amiss is
+// young, for some seconds at most.
 func (k *seconder) later() time.Duration {
-	k.pause = min(2*max(k.pause, secondFirst), secondMost)
+	if k.since.IsZero() {
+		k.since = time.Now()
+	}
+	most := secondMost
+	if time.Since(k.since) < eager {
+		most = eagerCeiling
+	}
+	k.pause = min(2*max(k.pause, secondFirst), most)
 	wait := k.pause/2 + rand.N(k.pause)
 	k.retry = time.Now().Add(wait)
 	return wait
