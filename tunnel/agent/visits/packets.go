@@ -15,7 +15,8 @@ func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn)
 		Open: func(ctx context.Context, answer func([][]byte)) (udpflow.Way, error) {
 			return vs.dialer.DialPrivateUDP(ctx, v.spec.Tunnel, answer)
 		},
-		Enter: func() bool { return v.counters.TryEnter(maxGuests) },
+		Most:  maxGuests,
+		Enter: v.counters.Enter,
 		Leave: v.counters.Leave,
 		Passed: func(to, from int) {
 			v.counters.In(to)
