@@ -45,6 +45,7 @@ func TestPlainHTTPAtTheTLSPortIsLedToTLS(t *testing.T) {
 				}
 			}()
 			for request, want := range map[string]string{
+				"GET / HTTP/1.1\r\nHost: shop.test\r\nX-Forwarded-Proto: https\r\n\r\n":           "",
 				"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n":                                       "https://shop.test/",
 				"POST /%2f?q=\" HTTP/1.1\r\nHost: shop.test:8443\r\nContent-Length: 3\r\n\r\nabc": "https://shop.test:8443/%2f?q=\"",
 				"GET /" + strings.Repeat("x", 5000) + " HTTP/1.0\r\nHost: shop.test\r\n\r\n":      "https://shop.test/" + strings.Repeat("x", 5000),
