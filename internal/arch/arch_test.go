@@ -131,7 +131,7 @@ var walls = []struct {
 		"internal", "tunnel/link", "tunnel/wire",
 		"tunnel/agent/inspect", "tunnel/agent/origin", "tunnel/agent/refusal", "tunnel/agent/definition", "tunnel/agent/splice", "tunnel/agent/traffic",
 	}},
-	{"tunnel/agent/visits", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/definition", "tunnel/agent/splice", "tunnel/agent/traffic"}},
+	{"tunnel/agent/visits", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/definition", "tunnel/agent/refusal", "tunnel/agent/splice", "tunnel/agent/traffic"}},
 	{"tunnel/agent/session", []string{"tunnel/link", "tunnel/wire", "tunnel/agent/control"}},
 	{"tunnel/agent/diagnosis", []string{"internal", "tunnel/link", "tunnel/wire", "tunnel/agent/control", "tunnel/agent/session", "tunnel/agent/traffic"}},
 	{"tunnel/agent/turn", []string{}},

@@ -113,14 +113,14 @@ func privateUDPIsVisited(t *testing.T, config string) {
 	laptop.start()
 	await(t, "it is visited again after the visitor's agent was killed", func() error { return packetsReturn(conn, 100) })
 	nas.ok(http.StatusOK, "PATCH", "/api/v1/tunnels/"+made.ID, map[string]any{"visitors": []string{}}, nil)
-	await(t, "who is no longer named is cut off", func() error {
+	await(t, "who is no longer named is cut off, and told why", func() error {
 		if packetsReturn(conn, 100) == nil {
 			return fmt.Errorf("it is answered")
 		}
+		laptop.ok(http.StatusOK, "GET", "/api/v1/visits", nil, &list)
+		if len(list.Items) != 1 || !strings.Contains(list.Items[0].Error, "lets this client in") {
+			return fmt.Errorf("the visits are %+v", list.Items)
+		}
 		return nil
 	})
-	laptop.ok(http.StatusOK, "GET", "/api/v1/visits", nil, &list)
-	if len(list.Items) != 1 || !strings.Contains(list.Items[0].Error, "lets this client in") {
-		t.Errorf("then the visits are %+v", list.Items)
-	}
 }

@@ -26,6 +26,9 @@ const (
 	socketBuffer = 1 << 20
 	// readAgain is how long after an error the socket is read again.
 	readAgain = 10 * time.Millisecond
+	// silent is how long a sender has to be silent to make room for another: who sends
+	// from ever more addresses has ways opened no faster than that.
+	silent = time.Second
 )
 
 // Way is where a sender's packets go.
@@ -43,10 +46,11 @@ type Config struct {
 	// Open opens a way for a sender. answer takes what comes back, by one at a time; the
 	// payloads are valid until it returns, and it may change the list.
 	Open func(ctx context.Context, answer func(payloads [][]byte)) (Way, error)
-	// Enter reports whether one more sender may come, and Leave is called at its end.
-	// If nil, all may.
-	Enter func() bool
-	Leave func()
+	// Most is how many senders there may be. One more takes the place of who has been
+	// silent for longest, a second at least, or is not heard. If zero, 256.
+	Most int
+	// Enter is called for each sender, and Leave at its end.
+	Enter, Leave func()
 	// Passed counts payload, in bytes: in is a sender's.
 	Passed func(in, out int)
 	// Opened and Failed tell what came of an Open.
@@ -55,13 +59,20 @@ type Config struct {
 	// Idle is how long a sender may neither send nor be answered. If zero, 90 seconds.
 	Idle time.Duration
 	// Pause is how long a sender whose way was not opened waits for another try: what it
-	// sends meanwhile is dropped. If zero, one second.
+	// sends meanwhile is dropped. It is as long from one try to the next if the way was
+	// over at once. If zero, one second.
 	Pause time.Duration
 }
 
 func (c Config) withDefaults() Config {
+	if c.Most == 0 {
+		c.Most = 256
+	}
 	if c.Enter == nil {
-		c.Enter, c.Leave = func() bool { return true }, func() {}
+		c.Enter = func() {}
+	}
+	if c.Leave == nil {
+		c.Leave = func() {}
 	}
 	if c.Passed == nil {
 		c.Passed = func(int, int) {}
@@ -141,14 +152,9 @@ func (ss *senders) take(ctx context.Context, from udpbatch.Addr, payloads [][]by
 	s := ss.all[from.AddrPort]
 	ss.mu.Unlock()
 	if s == nil {
-		if !ss.cfg.Enter() {
+		if s = ss.begin(ctx, from); s == nil {
 			return
 		}
-		s = &sender{of: ss, at: from}
-		ss.mu.Lock()
-		ss.all[from.AddrPort] = s
-		ss.mu.Unlock()
-		ss.wg.Go(func() { s.run(ctx) })
 	}
 	s.used.Store(int64(monotime.Now()))
 	if way := s.wayOf(payloads); way != nil {
@@ -156,10 +162,57 @@ func (ss *senders) take(ctx context.Context, from udpbatch.Addr, payloads [][]by
 	}
 }
 
+// begin takes one more sender in; nil: there is no room.
+func (ss *senders) begin(ctx context.Context, from udpbatch.Addr) *sender {
+	ctx, end := context.WithCancel(ctx)
+	s := &sender{of: ss, at: from, end: end}
+	s.used.Store(int64(monotime.Now()))
+	ss.mu.Lock()
+	spared, room := ss.makeRoom()
+	if room {
+		ss.all[from.AddrPort] = s
+	}
+	ss.mu.Unlock()
+	if spared != nil {
+		spared.end()
+	}
+	if !room {
+		end()
+		return nil
+	}
+	ss.cfg.Enter()
+	ss.wg.Go(func() {
+		defer ss.cfg.Leave()
+		defer end()
+		defer s.forget()
+		s.run(ctx)
+	})
+	return s
+}
+
+// makeRoom reports whether there is room for one more sender, and forgets the one that has
+// to go for that, which is to be ended; nil: none has. mu is held.
+func (ss *senders) makeRoom() (spared *sender, room bool) {
+	if len(ss.all) < ss.cfg.Most {
+		return nil, true
+	}
+	for _, s := range ss.all {
+		if spared == nil || s.used.Load() < spared.used.Load() {
+			spared = s
+		}
+	}
+	if monotime.Now()-time.Duration(spared.used.Load()) < silent {
+		return nil, false
+	}
+	delete(ss.all, spared.at.AddrPort)
+	return spared, true
+}
+
 // sender is one address that packets come from.
 type sender struct {
 	of   *senders
 	at   udpbatch.Addr
+	end  context.CancelFunc
 	used atomic.Int64 // when a packet passed last, by monotime.Now
 
 	mu     sync.Mutex
@@ -202,50 +255,60 @@ func (s *sender) answer(payloads [][]byte) {
 	_ = s.of.conn.WriteBatch(payloads, s.at) // a lost packet is UDP's own
 }
 
-// run opens the sender's way, and returns when that is over.
+// run opens the sender's way, and returns when that is over and another may be opened.
 func (s *sender) run(ctx context.Context) {
 	cfg := &s.of.cfg
-	defer cfg.Leave()
-	defer s.forget()
+	begun := monotime.Now()
+	way, err := cfg.Open(ctx, s.answer)
+	switch {
+	case err == nil:
+		cfg.Opened()
+		s.flush(way)
+		if s.rests(ctx, way) {
+			return
+		}
+	case ctx.Err() == nil:
+		cfg.Failed(err)
+		begun = monotime.Now()
+	}
+	s.fail()
+	select {
+	case <-ctx.Done():
+	case <-time.After(begun + cfg.Pause - monotime.Now()):
+	}
+}
+
+// rests runs the sender's way, and reports whether that is over because nothing has passed
+// for the idle time.
+func (s *sender) rests(ctx context.Context, way Way) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	way, err := cfg.Open(ctx, s.answer)
-	if err != nil {
-		if ctx.Err() == nil {
-			cfg.Failed(err)
-		}
-		s.fail()
-		select {
-		case <-ctx.Done():
-		case <-time.After(cfg.Pause):
-		}
-		return
-	}
-	cfg.Opened()
-	s.flush(way)
+	idle := false
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		s.rest(ctx)
-		s.forget() // what comes from now on is not for a way that ends
-		cancel()
+		if idle = s.rest(ctx); idle {
+			s.forget() // what comes from now on is not for a way that ends
+			cancel()
+		}
 	})
 	way.Run(ctx)
 	cancel()
 	watching.Wait()
+	return idle
 }
 
-// rest returns when nothing has passed for the idle time, or ctx ends.
-func (s *sender) rest(ctx context.Context) {
+// rest returns when nothing has passed for the idle time, which it reports, or ctx ends.
+func (s *sender) rest(ctx context.Context) (idle bool) {
 	for {
 		left := time.Duration(s.used.Load()) + s.of.cfg.Idle - monotime.Now()
 		if left <= 0 {
-			return
+			return true
 		}
 		timer := time.NewTimer(left)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return false
 		case <-timer.C:
 		}
 	}
@@ -271,7 +334,7 @@ func (s *sender) flush(way Way) {
 func (s *sender) fail() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed, s.queued, s.size = true, nil, 0
+	s.way, s.failed, s.queued, s.size = nil, true, nil, 0
 }
 
 func (s *sender) forget() {

@@ -5,10 +5,15 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"adit/internal/monotime"
+	"adit/internal/udpbatch"
 )
 
 const patience = 30 * time.Second
@@ -153,7 +158,6 @@ func TestAWayThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 			}
 			return &echo{answer: answer, ended: make(chan string, 1)}, nil
 		},
-		Enter:  func() bool { return true },
 		Leave:  func() { left <- struct{}{} },
 		Failed: func(err error) { failed <- err },
 	})
@@ -191,34 +195,116 @@ func TestASilentSenderIsForgotten(t *testing.T) {
 	}
 }
 
-func TestNoMoreSendersThanMayEnter(t *testing.T) {
-	var mu sync.Mutex
-	free := 1
+// brief is a Way that is over at once.
+type brief struct{}
+
+func (brief) Send([][]byte)       {}
+func (brief) Run(context.Context) {}
+
+// TestAWayThatIsOverAtOnceIsNotOpenedAgainAtOnce, however many packets come.
+func TestAWayThatIsOverAtOnceIsNotOpenedAgainAtOnce(t *testing.T) {
+	opened := make(chan struct{}, 1000)
+	other := make(chan struct{})
 	addr := served(t, Config{
+		Pause: time.Hour,
 		Open: func(_ context.Context, answer func([][]byte)) (Way, error) {
-			return &echo{answer: answer, ended: make(chan string, 1)}, nil
+			select {
+			case <-other:
+				return &echo{answer: answer, ended: make(chan string, 1)}, nil
+			default:
+			}
+			opened <- struct{}{}
+			return brief{}, nil
 		},
-		Enter: func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			free--
-			return free >= 0
+	})
+	conn := dial(t, addr)
+	if _, err := conn.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	<-opened
+	close(other)
+	second := dial(t, addr)
+	for range 200 {
+		if _, err := conn.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, second, "y") // by then the other was read
+	}
+	conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := conn.Read(make([]byte, 64)); err == nil {
+		t.Errorf("another way was opened, and has answered %d bytes", n)
+	}
+}
+
+// TestWhoIsSilentMakesRoom for one more sender than there may be, and who is not does not.
+func TestWhoIsSilentMakesRoom(t *testing.T) {
+	now := int64(monotime.Now())
+	for _, c := range []struct {
+		used   []int64
+		spared int // -1: none
+		room   bool
+	}{
+		{[]int64{now}, -1, true},
+		{[]int64{now - int64(3*silent), now - int64(2*silent)}, 0, true},
+		{[]int64{now + int64(time.Hour), now - int64(2*silent)}, 1, true},
+		{[]int64{now + int64(time.Hour), now + int64(time.Hour)}, -1, false},
+	} {
+		ss := &senders{cfg: Config{Most: 2}, all: make(map[netip.AddrPort]*sender)}
+		var list []*sender
+		for i, used := range c.used {
+			s := &sender{of: ss, at: udpbatch.AddrFrom(netip.AddrPortFrom(netip.IPv6Loopback(), uint16(i)), netip.Addr{})}
+			s.used.Store(used)
+			ss.all[s.at.AddrPort] = s
+			list = append(list, s)
+		}
+		spared, room := ss.makeRoom()
+		if slices.Index(list, spared) != c.spared || room != c.room {
+			t.Errorf("of %v %d makes room, and there is some: %v", c.used, slices.Index(list, spared), room)
+		}
+		if spared != nil && ss.all[spared.at.AddrPort] != nil {
+			t.Error("who makes room is still there")
+		}
+	}
+}
+
+func TestANewSenderTakesTheWayOfASilentOne(t *testing.T) {
+	ended := make(chan string, 2)
+	left := make(chan struct{}, 1)
+	var open atomic.Int64
+	addr := served(t, Config{
+		Most: 1,
+		Open: func(_ context.Context, answer func([][]byte)) (Way, error) {
+			return &echo{answer: answer, ended: ended}, nil
 		},
-		Leave: func() {},
+		Enter: func() { open.Add(1) },
+		Leave: func() {
+			open.Add(-1)
+			select {
+			case left <- struct{}{}:
+			default:
+			}
+		},
 	})
 	first, second := dial(t, addr), dial(t, addr)
 	if got := ask(t, first, "in"); got != "in" {
 		t.Errorf("got %q", got)
 	}
-	if _, err := second.Write([]byte("one too many")); err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(patience); ; {
+		if _, err := second.Write([]byte("one more")); err != nil {
+			t.Fatal(err)
+		}
+		second.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		if n, err := second.Read(make([]byte, 64)); err == nil && n == len("one more") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("one more is never heard")
+		}
 	}
-	if got := ask(t, first, "still"); got != "still" { // by then the other was read
-		t.Errorf("got %q", got)
-	}
-	second.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-	if n, err := second.Read(make([]byte, 64)); err == nil {
-		t.Errorf("one too many has an answer of %d bytes", n)
+	<-ended // of the first
+	<-left
+	if n := open.Load(); n != 1 {
+		t.Errorf("%d senders are counted", n)
 	}
 }
 

@@ -179,3 +179,21 @@ func TestWhoseAFlowIs(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseFrom(f *testing.F) {
+	f.Add([]byte("192.0.2.1:5000"))
+	f.Add([]byte("[2001:db8::1%1]:1 laptop"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := ParseFrom(b)
+		if err != nil {
+			return
+		}
+		d, err := ParseFlow(got.Datagram(1, 2))
+		if err != nil {
+			t.Fatalf("%q goes out as what does not parse: %v", b, err)
+		}
+		if again, err := ParseFrom(d.Payload); err != nil || again != got {
+			t.Fatalf("%q is %+v, which is %+v, %v", b, got, again, err)
+		}
+	})
+}

@@ -13,9 +13,18 @@ import (
 func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn) error {
 	return udpflow.Serve(ctx, conn, udpflow.Config{
 		Open: func(ctx context.Context, answer func([][]byte)) (udpflow.Way, error) {
-			return vs.dialer.DialPrivateUDP(ctx, v.spec.Tunnel, answer)
+			if err := vs.enter(); err != nil {
+				return nil, err
+			}
+			flow, err := vs.dialer.DialPrivateUDP(ctx, v.spec.Tunnel, answer)
+			if err != nil {
+				vs.leave()
+				return nil, err
+			}
+			return countedFlow{flow, vs}, nil
 		},
-		Enter: func() bool { return v.counters.TryEnter(maxGuests) },
+		Most:  maxGuests,
+		Enter: v.counters.Enter,
 		Leave: v.counters.Leave,
 		Passed: func(to, from int) {
 			v.counters.In(to)
@@ -26,11 +35,26 @@ func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn)
 	})
 }
 
+// countedFlow is a flow that leaves the visits with its end.
+type countedFlow struct {
+	*Flow
+	visits *Visits
+}
+
+func (f countedFlow) Run(ctx context.Context) {
+	defer f.visits.leave()
+	f.Flow.Run(ctx)
+}
+
 // VisitUDP leads the packets of one sender to a private tunnel, until its connection ends,
 // the flow is over or ctx ends. Once the relay has let it in, take gives the connection,
 // on which each packet is behind its length as udpflow.Framed says, and closing that is
 // left to VisitUDP.
 func (vs *Visits) VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error {
+	if err := vs.enter(); err != nil {
+		return err
+	}
+	defer vs.leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begun := make(chan *udpflow.Framed, 1)

@@ -8,14 +8,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adit/internal/sockio"
 	"adit/tunnel/agent/definition"
+	"adit/tunnel/agent/refusal"
 	"adit/tunnel/agent/splice"
 	"adit/tunnel/agent/traffic"
 	"adit/tunnel/link"
@@ -25,6 +28,9 @@ import (
 const (
 	// maxGuests bounds the connections of one visit that are open at once.
 	maxGuests = 256
+	// maxWays bounds those of all visits. The relay lets a session have 1,024 streams, and
+	// what the agent has to ask it goes by such, too.
+	maxWays = 896
 	// listenAgain is how long a port that is another program's is left to it.
 	listenAgain = 5 * time.Second
 )
@@ -50,6 +56,7 @@ type Visits struct {
 	log     *slog.Logger
 	dialer  Dialer
 	changed chan struct{} // tells Run to look; room for one
+	ways    atomic.Int64  // that are open, or asked for
 
 	mu  sync.Mutex
 	all map[definition.Visit]*visit
@@ -67,6 +74,17 @@ type Dialer interface {
 func New(log *slog.Logger, dialer Dialer) *Visits {
 	return &Visits{log: log, dialer: dialer, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
 }
+
+// enter counts one more way to a tunnel, until leave, or says why there can be none now.
+func (vs *Visits) enter() error {
+	if vs.ways.Add(1) > maxWays {
+		vs.leave()
+		return &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: fmt.Sprintf("%d visits are open; close one first", maxWays)}
+	}
+	return nil
+}
+
+func (vs *Visits) leave() { vs.ways.Add(-1) }
 
 // place is where a visit listens.
 type place struct{ kind, addr string }
@@ -283,6 +301,10 @@ func (vs *Visits) Visit(ctx context.Context, tunnel string, take func() (splice.
 
 // visit is Visit with moved told how many bytes go to the tunnel and come from it.
 func (vs *Visits) visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error), moved func(to, from int)) error {
+	if err := vs.enter(); err != nil {
+		return err
+	}
+	defer vs.leave()
 	stream, err := vs.dialer.DialPrivate(ctx, tunnel)
 	if err != nil {
 		return err

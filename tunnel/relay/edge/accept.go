@@ -56,8 +56,12 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 
 // secureURL is what a request that came without TLS should have asked for. Services that
 // do not know of the TLS in front of them send their visitors to http, with the port that
-// these came by.
+// these came by. It is empty for one that has asked for that already, of a load balancer that
+// ends TLS and should not have: who is sent there comes back the same way for ever.
 func secureURL(r *http.Request) string {
+	if strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return ""
+	}
 	target, ok := message.Target(r)
 	if _, named := message.Host(r.Host); !ok || !named || !strings.HasPrefix(target, "/") {
 		return ""

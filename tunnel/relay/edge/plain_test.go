@@ -1,11 +1,14 @@
 package edge
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +45,7 @@ func TestPlainHTTPAtTheTLSPortIsLedToTLS(t *testing.T) {
 				}
 			}()
 			for request, want := range map[string]string{
+				"GET / HTTP/1.1\r\nHost: shop.test\r\nX-Forwarded-Proto: https\r\n\r\n":           "",
 				"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n":                                       "https://shop.test/",
 				"POST /%2f?q=\" HTTP/1.1\r\nHost: shop.test:8443\r\nContent-Length: 3\r\n\r\nabc": "https://shop.test:8443/%2f?q=\"",
 				"GET /" + strings.Repeat("x", 5000) + " HTTP/1.0\r\nHost: shop.test\r\n\r\n":      "https://shop.test/" + strings.Repeat("x", 5000),
@@ -70,4 +74,32 @@ func TestPlainHTTPAtTheTLSPortIsLedToTLS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzSecureURL: a request without TLS is sent to the host that it asked, and nowhere else.
+func FuzzSecureURL(f *testing.F) {
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n", "GET //other.test/ HTTP/1.1\r\nHost: shop.test:80\r\n\r\n",
+		"GET http://other.test/x HTTP/1.1\r\nHost: shop.test\r\n\r\n", "GET /\\other.test HTTP/1.1\r\nHost: [::1]:80\r\n\r\n",
+		"GET ?x HTTP/1.1\r\nHost: shop.test\r\n\r\n", "GET / HTTP/1.1\r\nHost: a:b:c\r\n\r\n", "GET / HTTP/1.1\r\nHost: [a]b]\r\n\r\n",
+	} {
+		f.Add([]byte(request))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
+		if err != nil {
+			return
+		}
+		to := secureURL(r)
+		if to == "" {
+			return
+		}
+		host, rest, _ := strings.Cut(strings.TrimPrefix(to, "https://"), "/")
+		if host != r.Host || strings.ContainsAny(host, "@\\?#% ") {
+			t.Errorf("a request to %q is sent to %q", r.Host, to)
+		}
+		if strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+			t.Errorf("it is sent to %q", to)
+		}
+	})
 }

@@ -57,20 +57,21 @@ func (e *Edge) VisitUDP(s link.Stream, at *routing.Agent, ep *routing.Endpoint, 
 		r.record(nil, 0, 0, origin.ErrNoAgent)
 		return
 	}
-	var reading sync.WaitGroup
-	if begun(visit.Number()) == nil {
-		reading.Go(func() { // the guest's end of the stream is the visit's
+	// A guest that does not read may keep what it is told waiting: the visit can end then, too.
+	var talking sync.WaitGroup
+	talking.Go(func() {
+		defer cancel() // the guest's end of the stream is the visit's
+		if begun(visit.Number()) == nil {
 			_, _ = io.ReadFull(v, make([]byte, 1))
-			cancel()
-		})
-		// A drain does not wait for it, and who has sent nothing for longest makes room.
-		rest := func() { e.admission.Rest(&v.Resting, cancel) }
-		rest()
-		visit.Wait(ctx, rest)
-	}
-	v.Close()
-	reading.Wait()
+		}
+	})
+	// A drain does not wait for it, and who has sent nothing for longest makes room.
+	rest := func() { e.admission.Rest(&v.Resting, cancel) }
+	rest()
+	visit.Wait(ctx, rest)
 	visit.End()
+	v.Close()
+	talking.Wait()
 	in, out := visit.Passed()
 	r.record(used, in, out, nil)
 }

@@ -2,6 +2,7 @@ package message
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -85,6 +86,31 @@ func FuzzTagsOfIf(f *testing.F) {
 		inward.tags(value)
 		if got := away.tags(value); got != value {
 			t.Errorf("%q became %q", value, got)
+		}
+	})
+}
+
+// FuzzDestination: what is written is a URL of the origin, and of the path that the visitor
+// named on its own site.
+func FuzzDestination(f *testing.F) {
+	for _, ref := range []string{"https://shop.example.com/api/x%2Fy?q", "HTTPS://SHOP.example.com:443/api/x", "/api/x", "//shop.example.com/api/x", "https://me@shop.example.com/api/x"} {
+		f.Add(ref)
+	}
+	f.Fuzz(func(t *testing.T, ref string) {
+		got := inward.url(ref)
+		if got == ref {
+			return
+		}
+		before, err := url.Parse(strings.TrimSpace(ref))
+		if err != nil {
+			return // as the origin would find, too
+		}
+		path := strings.TrimPrefix(got, "http://inner.example:81")
+		if !strings.HasSuffix(strings.TrimSpace(ref), "/api"+path) || before.User != nil {
+			t.Errorf("%q became %q", ref, got)
+		}
+		if host := before.Hostname(); host != "" && !strings.EqualFold(host, "shop.example.com") || host == "" && got != path {
+			t.Errorf("%q, which is of another site, became %q", ref, got)
 		}
 	})
 }

@@ -95,19 +95,27 @@ func (p *Private) Begin(at *routing.Agent, g visitor.Guest, b *routing.Backend) 
 	v.last.Store(int64(monotime.Now()))
 	v.guest = side{visit: v, agent: at, endpoint: wire.EndpointVisits, other: &v.origin}
 	v.origin = side{visit: v, agent: b.Agent, endpoint: b.Number, other: &v.guest}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// A tunnel that was taken away before the visit is among the others was not told of it.
-	if p.closed || len(p.visits) >= p.all.cfg.Flows || !p.ep.Leads(b) {
+	if !p.add(v) {
 		return nil, ErrNoVisit
 	}
-	p.visits[v] = struct{}{}
 	b.Take()
 	v.origin.agent.Flows.Add(&v.origin, &v.origin.number)
 	v.guest.agent.Flows.Add(&v.guest, &v.guest.number)
 	_ = b.Agent.Session.SendDatagram(wire.From{Visitor: g.Addr, Client: g.Client}.Datagram(b.Number, v.origin.number)) // it may be lost
 	v.begun.Store(true)
 	return v, nil
+}
+
+// add adds a visit to those that EndFlows and Close find, if it may begin.
+func (p *Private) add(v *Visit) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// A tunnel that was taken away before the visit is among the others was not told of it.
+	if p.closed || len(p.visits) >= p.all.cfg.Flows || !p.ep.Leads(v.backend) {
+		return false
+	}
+	p.visits[v] = struct{}{}
+	return true
 }
 
 // Number is that of the flow in the guest's session.
