@@ -13,6 +13,7 @@ import (
 
 	"adit/tunnel/agent"
 	"adit/tunnel/agent/feed"
+	"adit/tunnel/agent/refusal"
 )
 
 // keepAliveEvery is how often a silent stream shows that it lives.
@@ -32,7 +33,7 @@ func (s *share) take(full string) error {
 		return nil
 	}
 	s.release()
-	return &problem{status: http.StatusServiceUnavailable, code: codeTooManyStreams, message: fmt.Sprintf(full, maxStreams)}
+	return &problem{status: http.StatusServiceUnavailable, code: refusal.CodeTooManyStreams, message: fmt.Sprintf(full, maxStreams)}
 }
 
 func (s *share) release() { s.open.Add(-1) }

@@ -24,7 +24,6 @@ const (
 	codeMethodNotAllowed = "method_not_allowed"
 	codePayloadTooLarge  = "payload_too_large"
 	codeMediaType        = "unsupported_media_type"
-	codeTooManyStreams   = "too_many_streams"
 	codeInternal         = "internal"
 )
 
@@ -59,6 +58,7 @@ var statusOf = map[string]int{
 	refusal.CodeControlBusy:      http.StatusConflict,
 	refusal.CodeChanged:          http.StatusPreconditionFailed,
 	refusal.CodeRelayUnreachable: http.StatusServiceUnavailable,
+	refusal.CodeTooManyStreams:   http.StatusServiceUnavailable,
 }
 
 // problemOf turns any error into what the caller is told. A fault of our own is

@@ -18,6 +18,7 @@ const (
 	CodeControlBusy      = "control_busy"
 	CodeRelayUnreachable = "relay_unreachable"
 	CodeChanged          = "precondition_failed" // what was to be replaced is another now
+	CodeTooManyStreams   = "too_many_streams"
 )
 
 // Error is what an operation refuses with; any other error is the agent's own fault.

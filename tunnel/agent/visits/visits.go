@@ -79,7 +79,7 @@ func New(log *slog.Logger, dialer Dialer) *Visits {
 func (vs *Visits) enter() error {
 	if vs.ways.Add(1) > maxWays {
 		vs.leave()
-		return &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: fmt.Sprintf("%d visits are open; close one first", maxWays)}
+		return &refusal.Error{Code: refusal.CodeTooManyStreams, Message: fmt.Sprintf("%d visits are open; close one first", maxWays)}
 	}
 	return nil
 }

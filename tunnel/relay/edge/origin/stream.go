@@ -119,21 +119,27 @@ func (s *Stream) turn(left time.Duration) time.Duration {
 
 // wait has waited for an answer for a turn.
 func (s *Stream) wait() {
-	s.waiting.Lock()
-	left := s.until - monotime.Now()
-	over := s.until == 0
-	if !over && left > 0 {
-		s.patience.Reset(s.turn(left))
-	}
-	s.waiting.Unlock()
-	switch {
-	case over: // it is answered
-	case left > 0:
+	if s.waits() {
 		s.pool.makeRoom()
-	default:
-		s.late.Store(true)
-		s.Conn.Reset()
 	}
+}
+
+// waits reports whether there is time left for the answer, and gives the origin up if there
+// is none: before anybody can note an answer, for the stream may be another request's then.
+func (s *Stream) waits() bool {
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	left := s.until - monotime.Now()
+	switch {
+	case s.until == 0: // it is answered
+		return false
+	case left > 0:
+		s.patience.Reset(s.turn(left))
+		return true
+	}
+	s.late.Store(true)
+	s.Conn.Reset()
+	return false
 }
 
 // Answered ends what Patience began.
