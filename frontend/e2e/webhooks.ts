@@ -61,7 +61,7 @@ export const scenarios = {
     await openPolicy(page, mock, 't_0001');
     await page.getByRole('button', { name: 'Add webhook' }).click();
     await page.getByLabel('Provider', { exact: true }).selectOption('Discord');
-    await page.getByLabel("The application's public key").fill('ab'.repeat(32));
+    await page.getByLabel('Public key').fill('ab'.repeat(32));
     assert.equal(await page.getByLabel('Former secret').count(), 0);
     await save(page);
     await page.locator('dialog').waitFor({ state: 'detached' });

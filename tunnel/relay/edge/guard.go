@@ -48,7 +48,9 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 		d, release = p.Enter(q, time.Now())
 		defer release()
 		if d.Hook != nil {
-			if hook, d = webhook.Read(p, d.Hook, r, ep.Held(), client); d.Allowed {
+			site := to.Way.Site()
+			asked := webhook.Asked{Request: r, Scheme: site.Scheme, Host: site.Host, Target: to.Target, From: client}
+			if hook, d = webhook.Read(p, d.Hook, asked, ep.Held()); d.Allowed {
 				defer hook.Close()
 				r, d = hook.Decide(ctx, r, h.coming(w, &ep.Meter))
 			}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -99,6 +98,7 @@ type Hook struct {
 	segments  []string
 	providers []string
 	verifiers []*signature.Verifier
+	unknown   []string // what is said of providers without one, which only a newer version knows
 }
 
 // hooks are a policy's, the longest path first.
@@ -121,6 +121,8 @@ func hooksOf(list []Webhook) hooks {
 		all[i].providers = append(all[i].providers, w.Provider)
 		if v, err := w.verifier(); err == nil {
 			all[i].verifiers = append(all[i].verifiers, v)
+		} else {
+			all[i].unknown = append(all[i].unknown, fmt.Sprintf("this version cannot verify the webhooks of %q", w.Provider))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *Hook) int { return len(b.segments) - len(a.segments) })
@@ -205,11 +207,11 @@ type Signs struct {
 	body   bool
 }
 
-// Read reads a request's header at a moment. If it has nothing for proof it refuses.
-func (h *Hook) Read(header http.Header, now time.Time) (*Signs, Decision) {
-	s, faults := new(Signs), []string{}
+// Read reads a request at a moment. If it has nothing for proof it refuses.
+func (h *Hook) Read(r signature.Request, now time.Time) (*Signs, Decision) {
+	s, faults := new(Signs), slices.Clone(h.unknown)
 	for _, v := range h.verifiers {
-		proof, err := v.Read(header, now)
+		proof, err := v.Read(r, now)
 		if err != nil {
 			faults = append(faults, err.Error())
 			continue

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/tunnel/relay/signature"
 	"adit/tunnel/wire"
 )
 
@@ -316,7 +317,7 @@ func TestWebhookGoesBeforePassword(t *testing.T) {
 		t.Fatalf("a webhook: %+v", d)
 	}
 	decide := func(header http.Header, body string) (Guest, Decision) {
-		signs, read := d.Hook.Read(header, now)
+		signs, read := d.Hook.Read(signature.Request{Header: header}, now)
 		if !read.Allowed {
 			return Guest{}, read
 		}
@@ -424,5 +425,44 @@ func BenchmarkEnterWithoutWebhooks(b *testing.B) {
 	for b.Loop() {
 		_, release := p.Enter(r, now)
 		release()
+	}
+}
+
+// TestWebhooksOfNewerVersions reads what a newer node has stored: a provider that is not
+// known here lets nobody in at its path, and neither opens nor shuts what else there is.
+func TestWebhooksOfNewerVersions(t *testing.T) {
+	now := time.Now()
+	const tomorrow, known = `{"path":"/hook","provider":"tomorrow","secrets":["the first secret"]}`, `{"path":"/hook","provider":"github","secrets":["the first secret"]}`
+	stored := func(hooks string) *Policy {
+		d, err := ReadStored([]byte(`[["webhooks"],{"webhooks":[` + hooks + `]}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(d, nil)
+	}
+	addr := netip.MustParseAddr("192.0.2.1")
+	for hooks, wantSigned := range map[string]bool{tomorrow: false, tomorrow + "," + known: true} {
+		p := stored(hooks)
+		if d, _ := p.Enter(Request{Addr: addr, HTTP: true, Target: "/other"}, now); !d.Allowed || d.Hook != nil {
+			t.Errorf("%s: another path: %+v", hooks, d)
+		}
+		d, _ := p.Enter(Request{Addr: addr, HTTP: true, Target: "/hook/x"}, now)
+		if d.Hook == nil {
+			t.Fatalf("%s: %+v", hooks, d)
+		}
+		for what, header := range map[string]http.Header{"nothing": {}, "a token": {"X-Tomorrow": {"the first secret"}}} {
+			if _, d := d.Hook.Read(signature.Request{Header: header}, now); d.Rule != RuleWebhook || !strings.Contains(d.Detail, `"tomorrow"`) {
+				t.Errorf("%s: with %s: %+v", hooks, what, d)
+			}
+		}
+		if _, d := d.Hook.Read(signature.Request{Header: signedHeader("the first secret", "{}")}, now); d.Allowed != wantSigned {
+			t.Errorf("%s: signed: %+v", hooks, d)
+		}
+		if k := p.Keeps(Guest{Addr: addr, Target: "/hook/x"}, now); k.Rule != RuleWebhook {
+			t.Errorf("%s: one that is open: %+v", hooks, k)
+		}
+	}
+	if _, err := Parse([]byte(`{"webhooks":[` + tomorrow + `]}`)); err == nil {
+		t.Error("it can be set here")
 	}
 }

@@ -5,16 +5,12 @@ package signature
 
 import (
 	"cmp"
-	"crypto/ed25519"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"hash"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -23,32 +19,12 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Providers, as a Scheme names them.
-const (
-	GitHub   = "github"
-	GitLab   = "gitlab"
-	Stripe   = "stripe"
-	Slack    = "slack"
-	Shopify  = "shopify"
-	Discord  = "discord"
-	Standard = "standard" // Standard Webhooks, as Svix and many others have it
-	HMAC     = "hmac"     // whoever signs the body alone; the Scheme says how
-)
-
-// Providers returns the providers that a Scheme may name.
-func Providers() []string {
-	return []string{GitHub, GitLab, Stripe, Slack, Shopify, Discord, Standard, HMAC}
-}
-
 const (
 	// Tolerance is how far a signed time may be off, both ways.
 	Tolerance = 5 * time.Minute
 	// MaxSecrets is how many secrets may be right at once: while one takes the
 	// place of another.
 	MaxSecrets = 3
-	// maxDiscord bounds what Discord signs, which is checked in one piece.
-	// Interactions are far smaller.
-	maxDiscord = 1 << 20
 
 	// There is no bound on guesses, since providers' addresses are shared: the
 	// secret has to be long.
@@ -80,11 +56,8 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
 // Verifier tells right signatures from wrong ones.
 type Verifier struct {
-	scheme  Scheme
-	hash    func() hash.Hash
-	decode  func(string) ([]byte, error)
-	keys    [][]byte
-	publics []ed25519.PublicKey
+	ways []provider // of the one provider; at least one
+	keys [][]byte
 }
 
 // New returns the verifier of a scheme, with the secrets any of which may have
@@ -93,20 +66,7 @@ func New(s Scheme, secrets []Secret) (*Verifier, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	v := &Verifier{scheme: s, hash: sha256.New, decode: hex.DecodeString}
-	switch s.Provider {
-	case GitHub:
-		v.scheme.Header, v.scheme.Prefix = "X-Hub-Signature-256", "sha256="
-	case Shopify:
-		v.scheme.Header, v.decode = "X-Shopify-Hmac-Sha256", base64.StdEncoding.DecodeString
-	case Standard:
-		v.decode = base64.StdEncoding.DecodeString
-	case HMAC:
-		v.hash = algorithms[cmp.Or(s.Algorithm, "sha256")]
-		if s.Encoding == "base64" {
-			v.decode = base64.StdEncoding.DecodeString
-		}
-	}
+	v := &Verifier{ways: s.ways()}
 	if len(secrets) == 0 {
 		return nil, &FieldError{"secrets", "are missing"}
 	}
@@ -149,6 +109,23 @@ func (s Scheme) check() error {
 	return nil
 }
 
+// ways are those in which the provider of a checked scheme signs.
+func (s Scheme) ways() (ways []provider) {
+	if s.Provider == HMAC {
+		w := provider{name: HMAC, header: s.Header, prefix: s.Prefix, hash: algorithms[cmp.Or(s.Algorithm, "sha256")]}
+		if s.Encoding == "base64" {
+			w.decode = from64
+		}
+		return []provider{w}
+	}
+	for _, w := range providers {
+		if w.name == s.Provider {
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
 // add takes one more secret, or says why it is none.
 func (v *Verifier) add(field, secret string) error {
 	switch {
@@ -158,56 +135,32 @@ func (v *Verifier) add(field, secret string) error {
 		return &FieldError{field, "must not begin or end with a space, nor have line ends"}
 	}
 	key := []byte(secret)
-	switch v.scheme.Provider {
-	case Standard:
-		text := strings.TrimRight(strings.TrimPrefix(secret, "whsec_"), "=")
-		decoded, err := base64.RawStdEncoding.DecodeString(text)
-		if err != nil || len(decoded) < minSecret {
-			return &FieldError{field, "must be base64, with or without whsec_ before it"}
+	if read := v.ways[0].secret; read != nil {
+		var must string
+		if key, must = read(secret); must != "" {
+			return &FieldError{field, must}
 		}
-		key = decoded
-	case Discord:
-		decoded, err := hex.DecodeString(secret)
-		if err != nil || len(decoded) != ed25519.PublicKeySize {
-			return &FieldError{field, "must be the application's public key: 64 hexadecimal digits"}
-		}
-		v.publics = append(v.publics, decoded)
 	}
 	v.keys = append(v.keys, key)
 	return nil
 }
 
 // NeedsBody reports whether the body is signed.
-func (v *Verifier) NeedsBody() bool { return v.scheme.Provider != GitLab }
+func (v *Verifier) NeedsBody() bool { return !v.ways[0].token }
 
-// Proof is what a request's header has for proof.
-type Proof struct {
-	v      *Verifier
-	before []byte   // is signed before the body
-	sums   [][]byte // any of them may be right
-	token  string   // GitLab's
+// Print tells one secret of a provider from another without telling it.
+type Print [sha256.Size]byte
+
+func (v *Verifier) print(i int) Print {
+	return sha256.Sum256(append([]byte(v.ways[0].name+"\x00"), v.keys[i]...))
 }
 
-// Read reads the proof in a request's header at a moment. The error says what is
-// wrong with it, to the operator; the secrets have not been asked yet.
-func (v *Verifier) Read(h http.Header, now time.Time) (*Proof, error) {
-	switch v.scheme.Provider {
-	case GitLab:
-		token, err := only(h, "X-Gitlab-Token")
-		return &Proof{v: v, token: token}, err
-	case Stripe:
-		return v.readStripe(h, now)
-	case Slack:
-		return v.readTimed(h, now, timed{time: "X-Slack-Request-Timestamp", sum: "X-Slack-Signature", prefix: "v0=", before: "v0:", behind: ":"})
-	case Discord:
-		return v.readTimed(h, now, timed{time: "X-Signature-Timestamp", sum: "X-Signature-Ed25519"})
-	case Standard:
-		return v.readStandard(h, now)
+// Knows reports whether a secret that proved something is one of these.
+func (v *Verifier) Knows(p Print) bool {
+	for i := range v.keys {
+		if v.print(i) == p {
+			return true
+		}
 	}
-	value, err := only(h, v.scheme.Header)
-	if err != nil {
-		return nil, err
-	}
-	sum, err := v.sum(v.scheme.Header, v.scheme.Prefix, value)
-	return &Proof{v: v, sums: [][]byte{sum}}, err
+	return false
 }

@@ -1140,8 +1140,8 @@ export interface components {
             /** @description As /hooks/github; empty or / is every path. Upper and lower case are the same. */
             path?: string;
             /** @enum {string} */
-            provider: "github" | "gitlab" | "stripe" | "slack" | "shopify" | "discord" | "standard" | "hmac";
-            /** @description At most three, any of which may have signed; of discord the application's public key. */
+            provider: "asana" | "bitbucket" | "buildkite" | "calendly" | "circleci" | "discord" | "docusign" | "dropbox" | "forgejo" | "gitea" | "github" | "gitlab" | "heroku" | "hubspot" | "intercom" | "jira" | "launchdarkly" | "lemonsqueezy" | "line" | "linear" | "meta" | "mux" | "notion" | "paddle" | "pagerduty" | "paystack" | "razorpay" | "sendgrid" | "sentry" | "shopify" | "slack" | "square" | "stripe" | "telegram" | "terraform" | "twilio" | "typeform" | "vercel" | "webflow" | "woocommerce" | "workos" | "xero" | "zendesk" | "zoom" | "standard" | "hmac";
+            /** @description At most three, any of which may have signed; of discord and sendgrid the public key. */
             secrets?: string[];
             /** @description That has the signature. */
             header?: string;

@@ -108,7 +108,7 @@ export const en = {
   'policy.webhook.hmac': 'Another, by HMAC of the body',
   'policy.webhook.path': 'Path, and all below it',
   'policy.webhook.secret': 'Secret',
-  'policy.webhook.key': "The application's public key",
+  'policy.webhook.key': 'Public key',
   'policy.webhook.kept': 'unchanged',
   'policy.webhook.former': 'Former secret',
   'policy.webhook.former.hint': 'While the provider changes to the new one.',

@@ -378,6 +378,10 @@ export const relaySentences: readonly Sentence[] = [
     '{0}：须为应用的公钥：64 位十六进制数字',
   ],
   ['{0}: must be the name of the header that has the signature', '{0}：须为签名所在的请求头名称'],
+  [
+    '{0}: must be the verification key: base64 of a public key of ECDSA by P-256',
+    '{0}：须为验证密钥：ECDSA（P-256）公钥的 base64',
+  ],
   ['{0}: must have {1} to {2} bytes', '{0}：须为 {1} 到 {2} 字节'],
   [
     '{0}: must have at most 64 characters of ASCII and no space',

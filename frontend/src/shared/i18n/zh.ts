@@ -103,7 +103,7 @@ export const zh: Record<keyof typeof en, string> = {
   'policy.webhook.hmac': '其他（对请求体作 HMAC）',
   'policy.webhook.path': '路径（含其下所有路径）',
   'policy.webhook.secret': '密钥',
-  'policy.webhook.key': '应用的公钥',
+  'policy.webhook.key': '公钥',
   'policy.webhook.kept': '保持不变',
   'policy.webhook.former': '先前的密钥',
   'policy.webhook.former.hint': '供提供方更换密钥期间使用。',

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { changed, documentOf, formOf } from './policyform';
 import {
+  another,
   keeps,
   newWebhook,
   offered,
+  providerNames,
   webhookFaults,
   webhookForm,
   webhookOf,
@@ -47,7 +49,21 @@ describe('webhooks, and their form', () => {
   });
   it('offer what the relay knows, and what is there', () => {
     const known = ['hmac', 'github', 'tomorrow'];
-    expect(offered(newWebhook('slack'), known)).toEqual(['github', 'hmac', 'tomorrow', 'slack']);
+    expect(offered(newWebhook('slack'), known)).toEqual(['hmac', 'github', 'slack', 'tomorrow']);
+  });
+  it('offer all of them by name, behind those that are of no one provider', () => {
+    const all = offered(newWebhook('slack'), Object.keys(providerNames).reverse());
+    expect(all.slice(0, 2)).toEqual(['standard', 'hmac']);
+    const names = all.slice(2).map((p) => providerNames[p]!.toLowerCase());
+    expect(names).toEqual(names.toSorted());
+    expect(names.length).toBe(Object.keys(providerNames).length - 2);
+  });
+  it('begin with GitHub, and go on with what is not there', () => {
+    const known = ['asana', 'github'];
+    expect(another([], known)).toBe('github');
+    expect(another([newWebhook('github')], known)).toBe('asana');
+    expect(another([newWebhook('github'), newWebhook('asana')], known)).toBe('hmac');
+    expect(another([], ['slack'])).toBe('slack');
   });
   it('are a part of the form that can change', () => {
     const before = formOf({ webhooks: [stored] });

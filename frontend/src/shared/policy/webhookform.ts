@@ -34,17 +34,59 @@ export type WebhookFaults = Partial<
   Record<`webhooks[${number}].${'path' | 'secrets' | 'header'}`, Mistake>
 >;
 
-/** What each provider is called, in the order of the list. */
+/** What each provider is called. */
 export const providerNames: Record<string, string> = {
+  asana: 'Asana',
+  bitbucket: 'Bitbucket',
+  buildkite: 'Buildkite',
+  calendly: 'Calendly',
+  circleci: 'CircleCI',
+  discord: 'Discord',
+  docusign: 'Docusign',
+  dropbox: 'Dropbox',
+  forgejo: 'Forgejo',
+  gitea: 'Gitea',
   github: 'GitHub',
   gitlab: 'GitLab',
-  stripe: 'Stripe',
-  slack: 'Slack',
+  heroku: 'Heroku',
+  hubspot: 'HubSpot',
+  intercom: 'Intercom',
+  jira: 'Jira',
+  launchdarkly: 'LaunchDarkly',
+  lemonsqueezy: 'Lemon Squeezy',
+  line: 'LINE',
+  linear: 'Linear',
+  meta: 'Meta (Facebook, Instagram, WhatsApp)',
+  mux: 'Mux',
+  notion: 'Notion',
+  paddle: 'Paddle',
+  pagerduty: 'PagerDuty',
+  paystack: 'Paystack',
+  razorpay: 'Razorpay',
+  sendgrid: 'SendGrid',
+  sentry: 'Sentry',
   shopify: 'Shopify',
-  discord: 'Discord',
+  slack: 'Slack',
+  square: 'Square',
+  stripe: 'Stripe',
+  telegram: 'Telegram',
+  terraform: 'Terraform',
+  twilio: 'Twilio',
+  typeform: 'Typeform',
+  vercel: 'Vercel',
+  webflow: 'Webflow',
+  woocommerce: 'WooCommerce',
+  workos: 'WorkOS',
+  xero: 'Xero',
+  zendesk: 'Zendesk',
+  zoom: 'Zoom',
   standard: 'Standard Webhooks',
   hmac: 'HMAC',
 };
+/** Those that sign with a private key: their secret is the public one. */
+export const publicKeys: readonly string[] = ['discord', 'sendgrid'];
+/** Those that are of no one provider, which stand before the others. */
+const general: readonly string[] = ['standard', 'hmac'];
 export const algorithms = ['sha256', 'sha512', 'sha1'] as const;
 export const encodings = ['hex', 'base64'] as const;
 
@@ -56,7 +98,7 @@ const identity = (path: string, provider: string) => `${provider} ${plain(path)}
 export const keeps = (f: WebhookForm): boolean => f.stored === identity(f.path, f.provider);
 
 export const newWebhook = (provider: string): WebhookForm => ({
-  path: provider === 'hmac' || provider === 'standard' ? '/hooks' : `/hooks/${provider}`,
+  path: general.includes(provider) ? '/hooks' : `/hooks/${provider}`,
   provider,
   secret: '',
   former: '',
@@ -131,10 +173,18 @@ export function webhookFaults(list: readonly WebhookForm[]): WebhookFaults {
 }
 
 /** Returns the providers that can be chosen: what the relay knows, and what is there. */
-export const offered = (f: WebhookForm, known: readonly string[]): string[] => [
-  ...new Set([
-    ...Object.keys(providerNames).filter((p) => known.includes(p)),
-    ...known,
-    f.provider,
-  ]),
-];
+export const offered = (f: WebhookForm, known: readonly string[]): string[] => {
+  const name = (p: string) => providerNames[p] ?? p;
+  const all = [...new Set([...known, f.provider])];
+  return [
+    ...general.filter((p) => all.includes(p)),
+    ...all
+      .filter((p) => !general.includes(p))
+      .sort((a, b) => name(a).localeCompare(name(b), 'en', { sensitivity: 'base' })),
+  ];
+};
+
+/** Returns the provider that one more webhook is of, until another is chosen. */
+export const another = (list: readonly WebhookForm[], known: readonly string[]): string =>
+  ['github', ...known].find((p) => known.includes(p) && list.every((f) => f.provider !== p)) ??
+  'hmac';

@@ -193,10 +193,17 @@ type Webhook struct {
 	only   bool            // the policy only records
 }
 
-// Read reads what a request of an address to webhooks has for proof; at is where
-// its body is held.
-func Read(p *policy.Policy, hook *policy.Hook, r *http.Request, at *Holding, from netip.Addr) (*Webhook, policy.Decision) {
-	signs, d := hook.Read(r.Header, time.Now())
+// Asked is a request to webhooks as it came.
+type Asked struct {
+	Request              *http.Request
+	Scheme, Host, Target string // of the URL that the visitor asked for
+	From                 netip.Addr
+}
+
+// Read reads what a request to webhooks has for proof; at is where its body is held.
+func Read(p *policy.Policy, hook *policy.Hook, a Asked, at *Holding) (*Webhook, policy.Decision) {
+	r := a.Request
+	signs, d := hook.Read(signature.Request{Header: r.Header, Method: r.Method, Scheme: a.Scheme, Host: a.Host, Target: a.Target}, time.Now())
 	if !d.Allowed {
 		return nil, d
 	}
@@ -207,7 +214,7 @@ func Read(p *policy.Policy, hook *policy.Hook, r *http.Request, at *Holding, fro
 	if signs.NeedsBody() && r.ContentLength > most {
 		return nil, policy.Decision{Rule: policy.RuleMaxBody, Detail: errTooLong.Error()}
 	}
-	return &Webhook{signs: signs, body: &keptBody{of: at, from: netblock.Of(from), most: most}, only: p.Shadow()}, d
+	return &Webhook{signs: signs, body: &keptBody{of: at, from: netblock.Of(a.From), most: most}, only: p.Shadow()}, d
 }
 
 // Coming is how a webhook's body comes.

@@ -1,0 +1,69 @@
+package relay
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestWebhooksSignedWithTheirURL has one whose signature covers the URL that the visitor
+// asks for: of this port, by each version of HTTP, and as a load balancer has it.
+func TestWebhooksSignedWithTheirURL(t *testing.T) {
+	const document = `{"webhooks":[{"path":"/hooks/square","provider":"square","secrets":["` + hookSecret + `"]}]}`
+	cfg := testConfig(t.TempDir())
+	cfg.TrustedProxies = []string{"127.0.0.0/8"}
+	balanced := startSite(t, cfg, text("origin"))
+	balanced.setPolicy(t, "shop", document)
+	s := hookSite(t, document)
+	const body, target = `{"type":"payment.updated"}`, "/hooks/square/a%20b?x=%2F"
+	signed := func(url string) string {
+		mac := hmac.New(sha256.New, []byte(hookSecret))
+		mac.Write([]byte(url + body))
+		return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	ask := func(visitor *http.Client, url, signature string, header http.Header) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(req.Header, header)
+		req.Header.Set("X-Square-Hmacsha256-Signature", signature)
+		resp, err := visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode
+	}
+	for name, c := range map[string]struct {
+		visitor *http.Client
+		base    string
+	}{"http": {s.visitor, s.http}, "https": {s.visitor, s.https}, "http/3": {s.visitor3(t), s.https}} {
+		for url, want := range map[string]int{
+			c.base + target:                          200,
+			c.base + "/hooks/square":                 401,
+			c.base + strings.TrimSuffix(target, "F"): 401,
+			"https://shop.example.com" + target:      401,
+		} {
+			if got := ask(c.visitor, c.base+target, signed(url), nil); got != want {
+				t.Errorf("%s, signed for %s: got status %d, want %d", name, url, got, want)
+			}
+		}
+	}
+
+	const public = "https://shop.example.com" + target
+	as := http.Header{"X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"shop.example.com"}}
+	if got := ask(balanced.visitor, balanced.http+target, signed(public), as); got != 200 {
+		t.Errorf("behind a load balancer: got status %d, want 200", got)
+	}
+	if got := ask(s.visitor, s.http+target, signed(public), as); got != 401 {
+		t.Errorf("from one who says that it is a load balancer: got status %d, want 401", got)
+	}
+}
