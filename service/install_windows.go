@@ -186,4 +186,3 @@ func quotedProgram(command string) string {
 	}
 	return `"` + command[:end+4] + `"` + command[end+4:]
 }
-

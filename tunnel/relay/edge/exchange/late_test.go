@@ -76,7 +76,7 @@ func TestBodyBehindItsAnswerLeavesTheConnectionWhole(t *testing.T) {
 				time.Sleep(after)
 				_, err = io.WriteString(near, "dyGET / HTTP/1.1\r\nHost: shop.test\r\n\r\n")
 				if err == nil {
-					answer, err = http.ReadResponse(br, nil)
+					_, err = http.ReadResponse(br, nil)
 				}
 				if late := after > visitor.LingerTime; late != (err != nil) && after != visitor.LingerTime {
 					t.Errorf("the request behind the body: %v", err)
