@@ -63,12 +63,12 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	control := conn.(*controlConn)
-	control.visits()
 	agree := func(header string) error {
 		_, err := conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n" + header + "\r\n"))
 		return err
 	}
 	if packets {
+		control.visits()
 		s.relay.edge.VisitUDP(control.Stream, &s.agent, ep, guest, func(flow uint32) error {
 			return agree(fmt.Sprintf("%s: %d\r\n", wire.HeaderFlow, flow))
 		})
@@ -78,6 +78,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 		conn.Close()
 		return nil
 	}
+	control.visits() // one who does not even read that stays among those that are bounded
 	early, _ := buf.Reader.Peek(buf.Reader.Buffered())
 	s.relay.edge.Visit(control.Stream, early, ep, guest)
 	return nil
