@@ -89,6 +89,12 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	held, _ := s.br.Peek(s.br.Buffered())
 	s.head.Write(held)
 	a, err := http.ReadResponse(s.br, r)
+	odd := err != nil && s.mend()
+	if odd {
+		if again, still := http.ReadResponse(s.br, r); still == nil && again.StatusCode >= http.StatusOK {
+			a, err = again, nil
+		}
+	}
 	if err == nil && a.Close && a.Header["Connection"] == nil {
 		// http.ReadResponse took the field away, with the names that it lists.
 		fields := textproto.NewReader(bufio.NewReader(s.head))
@@ -97,6 +103,9 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 		if named := again["Connection"]; named != nil {
 			a.Header["Connection"] = named
 		}
+	}
+	if odd && err == nil {
+		a.Close = true
 	}
 	return a, err
 }
