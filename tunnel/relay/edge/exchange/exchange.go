@@ -88,7 +88,7 @@ func (x *exchange) ask() (*http.Response, error) {
 		key = x.to.Visit.Visitor.String()
 	}
 	for {
-		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.Visit)
+		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.Visit, !x.repeatable())
 		if err != nil {
 			return nil, x.because(err)
 		}

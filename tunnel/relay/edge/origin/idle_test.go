@@ -41,7 +41,7 @@ func TestKeptConnectionsMakeRoom(t *testing.T) {
 			for range 10 {
 				time.Sleep(makeRoom / 3)
 				if c.busy {
-					s := pool.take("")
+					s := pool.take("", originIdle)
 					if s == nil {
 						t.Fatalf("%s: nothing is kept", what)
 					}

@@ -28,6 +28,10 @@ const (
 	// origins close theirs after 5 s, and a request that meets the closing
 	// cannot always be sent again.
 	originIdle = 4 * time.Second
+	// onceIdle is the same for a request that cannot be sent again: some origins close
+	// theirs after 2 s, and what is on its way meanwhile meets the closing. A new
+	// connection costs the visitor no round trip.
+	onceIdle = time.Second
 	// makeRoom is how long a new connection waits for an answer until unused ones are
 	// closed for it.
 	makeRoom = 300 * time.Millisecond
@@ -98,9 +102,14 @@ func (o *Origin) Open(ctx context.Context, kind wire.StreamKind, v Visit) (*Conn
 }
 
 // Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one. key
-// is of the visitor that it is kept for; empty: anybody.
-func (o *Origin) Stream(ctx context.Context, key string, v Visit) (*Stream, error) {
-	if s := o.idle.take(key); s != nil {
+// is of the visitor that it is kept for; empty: anybody. once says that the request cannot
+// be sent again where the origin closes the stream just then.
+func (o *Origin) Stream(ctx context.Context, key string, v Visit, once bool) (*Stream, error) {
+	idle := originIdle
+	if once {
+		idle = onceIdle
+	}
+	if s := o.idle.take(key, idle); s != nil {
 		return s, nil
 	}
 	conn, err := o.Open(ctx, wire.StreamHTTP, v)

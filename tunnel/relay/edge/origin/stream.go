@@ -203,19 +203,24 @@ type idleStreams struct {
 	sweep  *time.Timer // runs while there are any
 }
 
-// take returns the stream that was used last, if one is fit for a request.
-func (p *idleStreams) take(key string) *Stream {
+// take returns the stream that was used last, if one is fit for a request that may have
+// one that was idle for so long.
+func (p *idleStreams) take(key string, idle time.Duration) *Stream {
 	for {
 		s := p.pop(key)
 		if s == nil {
 			return nil
 		}
-		if time.Since(s.idle) < originIdle && s.Conn.Quiet() {
+		since := time.Since(s.idle)
+		if since < idle && s.Conn.Quiet() {
 			s.used = true
 			s.begin()
 			return s
 		}
 		s.Close()
+		if since >= idle { // the others are older
+			return nil
+		}
 	}
 }
 
