@@ -83,12 +83,9 @@ func (w *Writer) begun() bool {
 // used before may have been closed by the origin at this very moment: then the
 // request goes once more, if it may.
 func (x *exchange) ask() (*http.Response, error) {
-	key := ""
-	if x.backend.Unshared {
-		key = x.to.Visit.Visitor.String()
-	}
+	want := origin.Want{Visit: x.to.Visit, Apart: x.backend.Unshared, SignsIn: message.SignsConnectionIn(x.r), Once: !x.repeatable()}
 	for {
-		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.Visit, !x.repeatable())
+		s, err := x.backend.Origin().Stream(x.ctx, want)
 		if err != nil {
 			return nil, x.because(err)
 		}

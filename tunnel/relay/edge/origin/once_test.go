@@ -32,10 +32,10 @@ func TestRequestsThatGoOnceMeetNoClosing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := New(Config{Session: noSession{}})
 			conn := &open{}
-			o.Keep(newStream(&Conn{Stream: conn}, "", &o.idle))
+			o.Keep(newStream(&Conn{Stream: conn}, &o.idle))
 			time.Sleep(c.idle)
 			synctest.Wait()
-			s, _ := o.Stream(t.Context(), "", Visit{}, c.once)
+			s, _ := o.Stream(t.Context(), Want{Once: c.once})
 			synctest.Wait()
 			if kept := s != nil; kept != c.kept || conn.closed != c.closed {
 				t.Errorf("%s: the kept connection is used: %v, closed: %v; want %v, %v", what, kept, conn.closed, c.kept, c.closed)

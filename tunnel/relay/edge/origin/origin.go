@@ -101,23 +101,33 @@ func (o *Origin) Open(ctx context.Context, kind wire.StreamKind, v Visit) (*Conn
 	return &Conn{Stream: s, preface: preface, done: make(chan struct{})}, nil
 }
 
-// Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one. key
-// is of the visitor that it is kept for; empty: anybody. once says that the request cannot
-// be sent again where the origin closes the stream just then.
-func (o *Origin) Stream(ctx context.Context, key string, v Visit, once bool) (*Stream, error) {
-	idle := originIdle
-	if once {
-		idle = onceIdle
+// Want is what a request by HTTP/1.1 asks of its stream.
+type Want struct {
+	Visit Visit
+	// Apart says that it is to carry this visitor's requests alone.
+	Apart bool
+	// SignsIn says that the origin may take what comes by it from now on for the same
+	// user's. It is this visitor's alone from here on, who gets it again.
+	SignsIn bool
+	// Once says that the request cannot be sent again where the origin closes the stream
+	// just then.
+	Once bool
+}
+
+// Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one.
+func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
+	s := o.idle.take(w)
+	if s == nil {
+		conn, err := o.Open(ctx, wire.StreamHTTP, w.Visit)
+		if err != nil {
+			return nil, err
+		}
+		s = newStream(conn, &o.idle)
+		s.begin()
 	}
-	if s := o.idle.take(key, idle); s != nil {
-		return s, nil
+	if w.Apart || w.SignsIn {
+		s.of = w.Visit.Visitor
 	}
-	conn, err := o.Open(ctx, wire.StreamHTTP, v)
-	if err != nil {
-		return nil, err
-	}
-	s := newStream(conn, key, &o.idle)
-	s.begin()
 	return s, nil
 }
 
