@@ -112,11 +112,16 @@ type Want struct {
 	// Once says that the request cannot be sent again where the origin closes the stream
 	// just then.
 	Once bool
+	// New says that it is to be one that was not used before.
+	New bool
 }
 
 // Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one.
 func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
-	s := o.idle.take(w)
+	var s *Stream
+	if !w.New {
+		s = o.idle.take(w)
+	}
 	if s == nil {
 		conn, err := o.Open(ctx, wire.StreamHTTP, w.Visit)
 		if err != nil {
