@@ -66,6 +66,16 @@ func TestAnswersOfOddOrigins(t *testing.T) {
 		"hints without end":                  {strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100), 502, ""},
 		"another protocol":                   {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 502, ""},
 		"two lengths":                        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", 502, ""},
+		"lengths that are no two":            {"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok", 200, "ok"},
+		"a length that is none":              {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nok", 200, "ok"},
+		"chunks said twice":                  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 200, "ok"},
+		"an encoding that is none":           {"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+		"an encoding that nobody asked for":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 502, ""},
+		"a line that is no field":            {"HTTP/1.1 200 OK\r\nno field\r\n goes on\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+		"a value that is none":               {"HTTP/1.1 200 OK\r\nX: a\x01\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+		"an odd line in a long head":         {"HTTP/1.1 200 OK\r\nno field\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n" + strings.Repeat("ok", 10<<10), 200, strings.Repeat("ok", 10<<10)},
+		"an odd line in a head without end":  {"HTTP/1.1 200 OK\r\nno field\r\nX: " + strings.Repeat("x", 2<<20), 502, ""},
+		"SHOUTcast":                          {"ICY 200 OK\r\nicy-name: x\r\n\r\nmusic", 200, "music"},
 		"continue that nobody asked for":     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {

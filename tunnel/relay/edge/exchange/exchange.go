@@ -81,14 +81,11 @@ func (w *Writer) begun() bool {
 
 // ask sends the request and reads the head of its answer. A stream that was
 // used before may have been closed by the origin at this very moment: then the
-// request goes once more, if it may.
+// request goes once more, if it may, by a new one.
 func (x *exchange) ask() (*http.Response, error) {
-	key := ""
-	if x.backend.Unshared {
-		key = x.to.Visit.Visitor.String()
-	}
+	want := origin.Want{Visit: x.to.Visit, Apart: x.backend.Unshared, SignsIn: message.SignsConnectionIn(x.r), Once: !x.repeatable()}
 	for {
-		s, err := x.backend.Origin().Stream(x.ctx, key, x.to.Visit)
+		s, err := x.backend.Origin().Stream(x.ctx, want)
 		if err != nil {
 			return nil, x.because(err)
 		}
@@ -99,6 +96,7 @@ func (x *exchange) ask() (*http.Response, error) {
 		}
 		s.Close()
 		if s.Stale() && x.repeatable() && x.ctx.Err() == nil {
+			want.New = true // what breaks its connection would break all that are kept
 			continue
 		}
 		return nil, x.because(err)

@@ -34,14 +34,14 @@ func TestKeptConnectionsMakeRoom(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var pool idleStreams
 			kept := &open{}
-			pool.put(newStream(&Conn{Stream: kept}, "", &pool))
-			waits := newStream(&Conn{Stream: &open{}}, "", &pool)
+			pool.put(newStream(&Conn{Stream: kept}, &pool))
+			waits := newStream(&Conn{Stream: &open{}}, &pool)
 			waits.used = c.used
 			waits.Patience(time.Minute)
 			for range 10 {
 				time.Sleep(makeRoom / 3)
 				if c.busy {
-					s := pool.take("")
+					s := pool.take(Want{})
 					if s == nil {
 						t.Fatalf("%s: nothing is kept", what)
 					}

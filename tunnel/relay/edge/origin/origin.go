@@ -28,6 +28,10 @@ const (
 	// origins close theirs after 5 s, and a request that meets the closing
 	// cannot always be sent again.
 	originIdle = 4 * time.Second
+	// onceIdle is the same for a request that cannot be sent again: some origins close
+	// theirs after 2 s, and what is on its way meanwhile meets the closing. A new
+	// connection costs the visitor no round trip.
+	onceIdle = time.Second
 	// makeRoom is how long a new connection waits for an answer until unused ones are
 	// closed for it.
 	makeRoom = 300 * time.Millisecond
@@ -97,18 +101,38 @@ func (o *Origin) Open(ctx context.Context, kind wire.StreamKind, v Visit) (*Conn
 	return &Conn{Stream: s, preface: preface, done: make(chan struct{})}, nil
 }
 
-// Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one. key
-// is of the visitor that it is kept for; empty: anybody.
-func (o *Origin) Stream(ctx context.Context, key string, v Visit) (*Stream, error) {
-	if s := o.idle.take(key); s != nil {
-		return s, nil
+// Want is what a request by HTTP/1.1 asks of its stream.
+type Want struct {
+	Visit Visit
+	// Apart says that it is to carry this visitor's requests alone.
+	Apart bool
+	// SignsIn says that the origin may take what comes by it from now on for the same
+	// user's. It is this visitor's alone from here on, who gets it again.
+	SignsIn bool
+	// Once says that the request cannot be sent again where the origin closes the stream
+	// just then.
+	Once bool
+	// New says that it is to be one that was not used before.
+	New bool
+}
+
+// Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one.
+func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
+	var s *Stream
+	if !w.New {
+		s = o.idle.take(w)
 	}
-	conn, err := o.Open(ctx, wire.StreamHTTP, v)
-	if err != nil {
-		return nil, err
+	if s == nil {
+		conn, err := o.Open(ctx, wire.StreamHTTP, w.Visit)
+		if err != nil {
+			return nil, err
+		}
+		s = newStream(conn, &o.idle)
+		s.begin()
 	}
-	s := newStream(conn, key, &o.idle)
-	s.begin()
+	if w.Apart || w.SignsIn {
+		s.of = w.Visit.Visitor
+	}
 	return s, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/textproto"
 	"os"
 	"sync"
@@ -31,13 +32,13 @@ var (
 // one request at a time, or to the pool of its backend.
 type Stream struct {
 	Conn  *Conn
-	br    *bufio.Reader // nil while the stream is idle
-	key   string        // of the visitor that it is kept for; empty: anybody
-	idle  time.Time     // since when
-	used  bool          // it has carried a request before this one
-	heard bool          // something of the answer has come
-	left  int64         // of an answer's head, what may still be read; negative outside of one
-	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
+	br    *bufio.Reader  // nil while the stream is idle
+	of    netip.AddrPort // the visitor that it is kept for; zero: anybody
+	idle  time.Time      // since when
+	used  bool           // it has carried a request before this one
+	heard bool           // something of the answer has come
+	left  int64          // of an answer's head, what may still be read; negative outside of one
+	head  *bytes.Buffer  // what has come of an answer's head, and perhaps more; nil outside of one
 
 	pool     *idleStreams // of its origin
 	patience *time.Timer  // calls wait
@@ -46,8 +47,8 @@ type Stream struct {
 	until    time.Duration
 }
 
-func newStream(conn *Conn, key string, pool *idleStreams) *Stream {
-	s := &Stream{Conn: conn, key: key, left: -1, pool: pool}
+func newStream(conn *Conn, pool *idleStreams) *Stream {
+	s := &Stream{Conn: conn, left: -1, pool: pool}
 	s.patience = time.AfterFunc(math.MaxInt64, s.wait)
 	return s
 }
@@ -89,6 +90,12 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	held, _ := s.br.Peek(s.br.Buffered())
 	s.head.Write(held)
 	a, err := http.ReadResponse(s.br, r)
+	odd := err != nil && s.mend()
+	if odd {
+		if again, still := http.ReadResponse(s.br, r); still == nil && again.StatusCode >= http.StatusOK {
+			a, err = again, nil
+		}
+	}
 	if err == nil && a.Close && a.Header["Connection"] == nil {
 		// http.ReadResponse took the field away, with the names that it lists.
 		fields := textproto.NewReader(bufio.NewReader(s.head))
@@ -97,6 +104,9 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 		if named := again["Connection"]; named != nil {
 			a.Header["Connection"] = named
 		}
+	}
+	if odd && err == nil {
+		a.Close = true
 	}
 	return a, err
 }
@@ -196,38 +206,73 @@ func (s *Stream) Close() {
 type idleStreams struct {
 	mu     sync.Mutex
 	list   []*Stream // the one used last is at the end
+	owned  int       // how many of them are one visitor's
 	closed bool
 	sweep  *time.Timer // runs while there are any
 }
 
-// take returns the stream that was used last, if one is fit for a request.
-func (p *idleStreams) take(key string) *Stream {
+// take returns the stream that was used last and is fit for a request.
+func (p *idleStreams) take(w Want) *Stream {
+	idle := originIdle
+	if w.Once {
+		idle = onceIdle
+	}
 	for {
-		s := p.pop(key)
+		s := p.pop(w)
 		if s == nil {
 			return nil
 		}
-		if time.Since(s.idle) < originIdle && s.Conn.Quiet() {
+		since := time.Since(s.idle)
+		if since < idle && s.Conn.Quiet() {
 			s.used = true
 			s.begin()
 			return s
 		}
 		s.Close()
+		if since >= idle { // most of the others are older
+			return nil
+		}
 	}
 }
 
-func (p *idleStreams) pop(key string) *Stream {
+// pop takes the visitor's own stream that was used last out of the list, or else one of
+// those that are anybody's.
+func (p *idleStreams) pop(w Want) *Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	at := -1
+	if p.owned > 0 {
+		at = p.last(w.Visit.Visitor)
+	}
+	if at < 0 && !w.Apart {
+		at = p.last(netip.AddrPort{})
+	}
+	if at < 0 {
+		return nil
+	}
+	s := p.list[at]
+	copy(p.list[at:], p.list[at+1:])
+	p.list[len(p.list)-1] = nil
+	p.list = p.list[:len(p.list)-1]
+	p.count(s, -1)
+	return s
+}
+
+// last is where the stream of a visitor is that was used last; negative: there is none.
+func (p *idleStreams) last(of netip.AddrPort) int {
 	for i := len(p.list) - 1; i >= 0; i-- {
-		if s := p.list[i]; s.key == key {
-			copy(p.list[i:], p.list[i+1:])
-			p.list[len(p.list)-1] = nil
-			p.list = p.list[:len(p.list)-1]
-			return s
+		if p.list[i].of == of {
+			return i
 		}
 	}
-	return nil
+	return -1
+}
+
+// count counts a stream that comes into the list or leaves it.
+func (p *idleStreams) count(s *Stream, n int) {
+	if s.of.IsValid() {
+		p.owned += n
+	}
 }
 
 // put keeps a stream whose answer was read to its end.
@@ -238,6 +283,7 @@ func (p *idleStreams) put(s *Stream) {
 	keep := !p.closed && len(p.list) < maxIdle
 	if keep {
 		p.list = append(p.list, s)
+		p.count(s, 1)
 		if len(p.list) == 1 {
 			if p.sweep == nil {
 				p.sweep = time.AfterFunc(originIdle, p.expire)
@@ -259,7 +305,7 @@ func (p *idleStreams) makeRoom() {
 	p.mu.Lock()
 	var old []*Stream
 	if n := len(p.list); n > 0 && time.Since(p.list[n-1].idle) >= makeRoom/2 {
-		old, p.list = p.list, nil
+		old, p.list, p.owned = p.list, nil, 0
 	}
 	p.mu.Unlock()
 	for _, s := range old {
@@ -275,6 +321,7 @@ func (p *idleStreams) expire() {
 	for _, s := range p.list {
 		if time.Since(s.idle) >= originIdle || !s.Conn.Quiet() {
 			old = append(old, s)
+			p.count(s, -1)
 		} else {
 			kept = append(kept, s)
 		}
@@ -294,7 +341,7 @@ func (p *idleStreams) expire() {
 func (p *idleStreams) close() {
 	p.mu.Lock()
 	old := p.list
-	p.list, p.closed = nil, true
+	p.list, p.owned, p.closed = nil, 0, true
 	if p.sweep != nil {
 		p.sweep.Stop()
 	}

@@ -133,9 +133,10 @@ func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 	p := newPort(ports, new(routing.Endpoint), conn)
 	session := &toldSession{}
 	f := &flow{port: p, number: 7, visitor: far.LocalAddr().(*net.UDPAddr).AddrPort(), backend: &routing.Backend{Agent: &routing.Agent{Session: session}, Number: 3}}
-	f.at.AddrPort = netip.AddrPortFrom(f.visitor.Addr().Unmap(), f.visitor.Port())
-	f.in.Store(10)
-	f.answer([][]byte{make([]byte, 10), make([]byte, 25), make([]byte, 20), []byte("more")})
+	f.visitor = netip.AddrPortFrom(f.visitor.Addr().Unmap(), f.visitor.Port())
+	f.at.AddrPort = f.visitor
+	f.asked(10)
+	f.answer([][]byte{make([]byte, 10), make([]byte, 50), make([]byte, 20), []byte("more")})
 	buf := make([]byte, 100)
 	for _, want := range []int{10, 20} {
 		_ = far.SetReadDeadline(time.Now().Add(20 * time.Second))

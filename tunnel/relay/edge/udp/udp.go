@@ -34,7 +34,7 @@ type Config struct {
 	Flows           int           // of one endpoint
 	FlowsPerAddress int           // of one endpoint
 	Idle            time.Duration // after which a flow is forgotten
-	Amplification   int           // bytes back for a byte of a visitor not yet proved
+	Amplification   int           // bytes back for a byte of a visitor not yet proved, as they are on the wire
 	// Enter decides on a visitor, as policy.Policy.Enter does: the rule that refuses it
 	// or would have, whether it is let in, and what to call at its end.
 	Enter func(ep *routing.Endpoint, visitor netip.Addr) (refused string, in bool, release func())
@@ -102,6 +102,7 @@ type flow struct {
 	withheld atomic.Bool  // something did not, and the agent was told
 	answered atomic.Bool  // something went back to the visitor
 	proved   atomic.Bool  // and it sent more after that: its address is no forgery
+	allowed  atomic.Int64 // bytes on the wire that may go back until then
 }
 
 func (f *flow) Endpoint() uint32       { return f.backend.Number }
@@ -200,11 +201,8 @@ func (p *Port) receive(at udpbatch.Addr, payload []byte, more bool) {
 		p.all.overBandwidth.Add(1)
 		return
 	}
-	f.in.Add(int64(len(payload)))
 	p.ep.Meter.CountIn(len(payload))
-	if f.answered.Load() {
-		f.proved.Store(true)
-	}
+	f.asked(len(payload))
 	session := f.backend.Agent.Session
 	if more {
 		p.gather(session)
@@ -288,12 +286,31 @@ func (f *flow) answer(payloads [][]byte) {
 	}
 }
 
+// asked counts a packet of the visitor.
+func (f *flow) asked(payload int) {
+	f.in.Add(int64(payload))
+	if f.answered.Load() {
+		f.proved.Store(true)
+	}
+	f.allowed.Add(f.onWire(payload) * int64(f.port.all.cfg.Amplification))
+}
+
+// onWire is how many bytes a packet of the flow is with its headers of IP and UDP (RFC
+// 791, RFC 8200, RFC 768). Who is flooded by forged packets gets those, too, and they are
+// most of a short question.
+func (f *flow) onWire(payload int) int64 {
+	if f.visitor.Addr().Is4() {
+		return int64(20 + 8 + payload)
+	}
+	return int64(40 + 8 + payload)
+}
+
 // lets reports whether a packet may go to the visitor, and counts it if so. It
 // may not if the visitor's address may be forged and it has had its amplification
 // already, or if no bandwidth is left.
 func (f *flow) lets(payload []byte) bool {
-	out := f.out.Load() + int64(len(payload))
-	if !f.proved.Load() && out > f.in.Load()*int64(f.port.all.cfg.Amplification) {
+	size := f.onWire(len(payload))
+	if !f.proved.Load() && size > f.allowed.Load() {
 		f.port.all.unproved.Add(1)
 		f.tellWithheld()
 		return false
@@ -303,7 +320,8 @@ func (f *flow) lets(payload []byte) bool {
 		f.port.all.overBandwidth.Add(1)
 		return false
 	}
-	f.out.Store(out)
+	f.allowed.Add(-size)
+	f.out.Add(int64(len(payload)))
 	f.port.ep.Meter.CountOut(len(payload))
 	f.answered.Store(true)
 	return true

@@ -1,0 +1,104 @@
+package origin
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// mend makes the head of an answer ready to be read once more that net/http did not take
+// and browsers do. It reports false where nothing could be done. What comes behind the
+// answer is given up with the stream: its end was told by a field that is not as it
+// should be.
+func (s *Stream) mend() bool {
+	raw := s.head.Bytes()
+	if !bytes.HasPrefix(raw, []byte("HTTP/")) && !bytes.HasPrefix(raw, []byte(icy)) {
+		return false
+	}
+	end := headEnd(raw)
+	for end < 0 {
+		var more [512]byte
+		if _, err := s.Read(more[:]); err != nil {
+			return false
+		}
+		raw = s.head.Bytes()
+		end = headEnd(raw)
+	}
+	head := mended(string(raw[:end]))
+	behind := bytes.Clone(raw[end:])
+	s.head.Reset()
+	s.head.WriteString(head)
+	s.br.Reset(io.MultiReader(strings.NewReader(head), bytes.NewReader(behind), s))
+	return true
+}
+
+// headEnd is how long the head is that b begins with; negative: its end is not there.
+func headEnd(b []byte) int {
+	for at := 0; ; {
+		n := bytes.IndexByte(b[at:], '\n')
+		if n < 0 {
+			return -1
+		}
+		line := b[at : at+n]
+		at += n + 1
+		if len(line) == 0 || len(line) == 1 && line[0] == '\r' {
+			return at
+		}
+	}
+}
+
+// icy begins the answers of SHOUTcast servers, which are HTTP/1.0 but for that.
+const icy = "ICY "
+
+// mended is a head without what browsers overlook: lines that are no fields, values that
+// no field may have, lengths that are none, and encodings of a transfer that are said
+// twice, as an application and the server below it do, or change nothing ("identity").
+func mended(head string) string {
+	status, rest, _ := strings.Cut(head, "\n")
+	if strings.HasPrefix(status, icy) {
+		status = "HTTP/1.0 " + status[len(icy):]
+	}
+	var fields, lengths, encodings []string
+	keep := false // the field before, whose next line may follow
+	for line := range strings.SplitSeq(rest, "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+			if keep && httpguts.ValidHeaderFieldValue(line) {
+				fields = append(fields, line)
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		keep = ok && httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
+		switch {
+		case !keep:
+		case strings.EqualFold(name, "Content-Length"):
+			lengths, keep = append(lengths, list(value)...), false
+		case strings.EqualFold(name, "Transfer-Encoding"):
+			encodings, keep = append(encodings, list(value)...), false
+		default:
+			fields = append(fields, line)
+		}
+	}
+	lengths = slices.DeleteFunc(lengths, func(l string) bool { return l == "" || strings.Trim(l, "0123456789") != "" })
+	for _, l := range slices.Compact(lengths) {
+		fields = append(fields, "Content-Length: "+l)
+	}
+	encodings = slices.DeleteFunc(encodings, func(e string) bool { return e == "" || e == "identity" })
+	if encodings = slices.Compact(encodings); len(encodings) > 0 {
+		fields = append(fields, "Transfer-Encoding: "+strings.Join(encodings, ", "))
+	}
+	return strings.TrimSuffix(status, "\r") + "\r\n" + strings.Join(append(fields, "", ""), "\r\n")
+}
+
+// list are the values that a field lists.
+func list(value string) []string {
+	all := strings.Split(strings.ToLower(value), ",")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return all
+}
