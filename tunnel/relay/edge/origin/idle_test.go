@@ -57,3 +57,28 @@ func TestKeptConnectionsMakeRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestAnAnswerThatTakesLongEmptiesThePoolNoMore: a request that the origin holds, as by
+// long polling, has others' connections closed for some time only.
+func TestAnAnswerThatTakesLongEmptiesThePoolNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pool idleStreams
+		waits := newStream(&Conn{Stream: &open{}}, &pool)
+		waits.Patience(time.Minute)
+		for _, c := range []struct {
+			after  time.Duration
+			closed bool
+		}{{makeRoomFor - time.Second, true}, {makeRoomFor + time.Second, false}} {
+			time.Sleep(c.after)
+			kept := &open{}
+			pool.put(newStream(&Conn{Stream: kept}, &pool))
+			time.Sleep(2 * makeRoom)
+			synctest.Wait()
+			if kept.closed != c.closed {
+				t.Errorf("after %v: the kept connection is closed: %v, want %v", c.after, kept.closed, c.closed)
+			}
+		}
+		waits.Close()
+		pool.close()
+	})
+}

@@ -35,6 +35,9 @@ const (
 	// makeRoom is how long a new connection waits for an answer until unused ones are
 	// closed for it.
 	makeRoom = 300 * time.Millisecond
+	// makeRoomFor is how long that is done for one of them. What waits longer is most
+	// often told something later on, as by long polling, and has a connection.
+	makeRoomFor = 10 * time.Second
 	// maxIdle is how many of them a backend keeps. A crowd that is larger has
 	// most of its requests wait for a new one.
 	maxIdle = 1024

@@ -43,7 +43,8 @@ type Stream struct {
 	pool     *idleStreams // of its origin
 	patience *time.Timer  // calls wait
 	late     atomic.Bool  // the origin was given up, which does not answer
-	waiting  sync.Mutex   // guards until
+	waiting  sync.Mutex   // guards since and until
+	since    time.Duration
 	until    time.Duration
 }
 
@@ -115,13 +116,14 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 func (s *Stream) Patience(d time.Duration) {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
-	s.until = monotime.Now() + d
+	now := monotime.Now()
+	s.since, s.until = now, now+d
 	s.patience.Reset(s.turn(d))
 }
 
 // turn is how long it waits at a time, of what is left.
 func (s *Stream) turn(left time.Duration) time.Duration {
-	if s.used { // the origin has this connection in hand
+	if s.used || s.until-left-s.since >= makeRoomFor { // the origin has this connection in hand
 		return left
 	}
 	return min(left, makeRoom)
@@ -144,8 +146,9 @@ func (s *Stream) waits() bool {
 	case s.until == 0: // it is answered
 		return false
 	case left > 0:
-		s.patience.Reset(s.turn(left))
-		return true
+		turn := s.turn(left)
+		s.patience.Reset(turn)
+		return turn < left
 	}
 	s.late.Store(true)
 	s.Conn.Reset()
