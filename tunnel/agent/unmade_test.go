@@ -95,8 +95,13 @@ func wantNothingOwed(t *testing.T, a *Agent) {
 func TestGivingATunnelUpDoesNotWaitForTheSecondSession(t *testing.T) {
 	t.Parallel() // where it fails, it waits
 	all, a, _, asked, end := slowNodes(t)
-	var once sync.Once
-	var id string
+	var (
+		once   sync.Once
+		id     string
+		asking sync.WaitGroup
+	)
+	defer asking.Wait()
+	defer end()
 	setWrite(a, func(path string, data []byte, perm fs.FileMode) error {
 		if !strings.Contains(string(data), `"second"`) {
 			return atomicfile.Write(path, data, perm)
@@ -104,7 +109,8 @@ func TestGivingATunnelUpDoesNotWaitForTheSecondSession(t *testing.T) {
 		once.Do(func() {
 			other, made := secondAnd(a, "second")
 			id = made.id
-			other.look()
+			// Not by its own round, which may be waiting to write, too.
+			asking.Go(func() { _ = other.claim(t.Context(), made, true) }) // given up while it is asked for
 			eventually(t, "the other node is asked", func() bool { return asked() == 1 })
 		})
 		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
