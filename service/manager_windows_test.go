@@ -10,17 +10,24 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// TestAServiceThatSomebodyLooksAtIsInstalledAnew has a program hold the service, as the
-// service console does while it is open: Windows deletes no service meanwhile.
-func TestAServiceThatSomebodyLooksAtIsInstalledAnew(t *testing.T) {
+// installed installs the service; the context is for what a test does with it.
+func installed(t *testing.T) context.Context {
+	t.Helper()
 	if file, _ := (scm{}).declared(); file != "" || !elevated() {
 		t.Skip("needs an administrator, on a Windows without the service")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
 	if err := (scm{}).install(ctx, `C:\Before\adit.exe`); err != nil {
 		t.Fatal(err)
 	}
+	return ctx
+}
+
+// TestAServiceThatSomebodyLooksAtIsInstalledAnew has a program hold the service, as the
+// service console does while it is open: Windows deletes no service meanwhile.
+func TestAServiceThatSomebodyLooksAtIsInstalledAnew(t *testing.T) {
+	ctx := installed(t)
 	defer func() {
 		if err := (scm{}).uninstall(ctx); err != nil {
 			t.Error(err)
@@ -57,14 +64,7 @@ func TestAServiceThatSomebodyLooksAtIsInstalledAnew(t *testing.T) {
 // TestAServiceThatIsToBeDeletedIsWaitedFor has somebody look at the service for as long as
 // it takes to find out, and then for a moment.
 func TestAServiceThatIsToBeDeletedIsWaitedFor(t *testing.T) {
-	if file, _ := (scm{}).declared(); file != "" || !elevated() {
-		t.Skip("needs an administrator, on a Windows without the service")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := (scm{}).install(ctx, `C:\Before\adit.exe`); err != nil {
-		t.Fatal(err)
-	}
+	ctx := installed(t)
 	m, held, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_ALL_ACCESS)
 	if err != nil {
 		t.Fatal(err)

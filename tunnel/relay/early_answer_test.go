@@ -12,28 +12,6 @@ import (
 	"adit/tunnel/wire"
 )
 
-// readsOn is an origin that answers each request before it reads the body, and tells
-// how much of that came.
-func readsOn(t *testing.T, answer string) (addr string, bodies <-chan int64) {
-	t.Helper()
-	got := make(chan int64, 8)
-	return serveEach(t, func(conn net.Conn) {
-		br := bufio.NewReader(conn)
-		for {
-			r, err := http.ReadRequest(br)
-			if err != nil {
-				return
-			}
-			io.WriteString(conn, answer)
-			n, err := io.Copy(io.Discard, r.Body)
-			got <- n
-			if err != nil {
-				return
-			}
-		}
-	}), got
-}
-
 // slowly yields n bytes, one after another, in a third of a second.
 func slowly(n int) io.Reader {
 	out, in := io.Pipe()
@@ -62,7 +40,8 @@ func TestUploadGoesOnBehindItsAnswer(t *testing.T) {
 	}
 	bodies := map[string]<-chan int64{}
 	for domain, answer := range answers {
-		addr, got := readsOn(t, answer)
+		got := make(chan int64, 8)
+		addr := hasty(t, answer, func(n int64) { got <- n })
 		s.agent.mustClaim(domain, wire.Claim{Type: wire.TypeHTTP, Domain: domain}, addr)
 		s.agent.mustClaim(domain+"-tls", wire.Claim{Type: wire.TypeHTTPS, Domain: domain}, addr)
 		bodies[domain] = got

@@ -15,8 +15,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// hasty is an origin that answers each request before it reads the body.
-func hasty(t *testing.T, answer string) string {
+// hasty is an origin that answers each request before it reads the body, and tells read, if
+// that is set, how much of it came.
+func hasty(t *testing.T, answer string, read func(int64)) string {
 	t.Helper()
 	return serveEach(t, func(conn net.Conn) {
 		br := bufio.NewReader(conn)
@@ -26,7 +27,11 @@ func hasty(t *testing.T, answer string) string {
 				return
 			}
 			io.WriteString(conn, answer)
-			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			n, err := io.Copy(io.Discard, r.Body)
+			if read != nil {
+				read(n)
+			}
+			if err != nil {
 				return
 			}
 		}
@@ -44,9 +49,9 @@ func TestBodyBehindItsAnswerIsNoRequest(t *testing.T) {
 	}))
 	for domain, origin := range map[string]string{
 		"down":   "127.0.0.1:1",
-		"length": hasty(t, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"),
-		"chunks": hasty(t, "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n"),
-		"change": hasty(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n"),
+		"length": hasty(t, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", nil),
+		"chunks": hasty(t, "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n", nil),
+		"change": hasty(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n", nil),
 	} {
 		s.agent.mustClaim(domain, wire.Claim{Type: wire.TypeHTTP, Domain: domain}, origin)
 	}
@@ -119,7 +124,7 @@ func TestBodyBehindItsAnswerIsNoRequest(t *testing.T) {
 func TestLargeUploadLearnsWhyItIsRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("down", wire.Claim{Type: wire.TypeHTTP, Domain: "down"}, "127.0.0.1:1")
-	s.agent.mustClaim("length", wire.Claim{Type: wire.TypeHTTP, Domain: "length"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"))
+	s.agent.mustClaim("length", wire.Claim{Type: wire.TypeHTTP, Domain: "length"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", nil))
 	for domain, status := range map[string]int{"down": 502, "length": 413} {
 		t.Run(domain, func(t *testing.T) {
 			conn, err := net.Dial("tcp", hostOf(t, s.http))
@@ -149,7 +154,7 @@ func TestLargeUploadLearnsWhyItIsRefused(t *testing.T) {
 // begun, and wait for the end of that, as Go's client does by HTTP/2.
 func TestRefusedUploadEndsAtOnce(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
-	s.agent.mustClaim("full", wire.Claim{Type: wire.TypeHTTPS, Domain: "full"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"))
+	s.agent.mustClaim("full", wire.Claim{Type: wire.TypeHTTPS, Domain: "full"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", nil))
 	for version, sends := range s.secureVisitors(t, s.testRelay) {
 		if version == "HTTP/1.1" {
 			continue // there the connection ends with the answer

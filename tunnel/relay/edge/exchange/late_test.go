@@ -13,20 +13,6 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// onceListener has one connection.
-type onceListener struct{ conn chan net.Conn }
-
-func (l onceListener) Accept() (net.Conn, error) {
-	c, ok := <-l.conn
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-func (onceListener) Addr() net.Addr { return &net.TCPAddr{} }
-func (l onceListener) Close() error { close(l.conn); return nil }
-
 // TestBodyBehindItsAnswerLeavesTheConnectionWhole has the rest of a body come when its
 // answer is written: net/http watches the connection from then on, and takes any error
 // there for the visitor's end, for each request that follows.
@@ -58,8 +44,8 @@ func TestBodyBehindItsAnswerLeavesTheConnectionWhole(t *testing.T) {
 					}
 				})}
 				near, far := net.Pipe()
-				l := onceListener{make(chan net.Conn, 1)}
-				l.conn <- far
+				l := make(conns, 1)
+				l <- far
 				served := make(chan struct{})
 				go func() { defer close(served); _ = server.Serve(l) }()
 				defer func() { near.Close(); server.Close(); <-served }()

@@ -23,7 +23,7 @@ import (
 // and sends zeros as long as they are taken.
 type zeros struct {
 	link.Session
-	conns chan net.Conn
+	conns conns
 	sent  atomic.Int64
 }
 
@@ -73,19 +73,21 @@ func (c *answering) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// connsOf is the origin's listener.
-type connsOf struct{ *zeros }
+// conns is a listener of connections that are made elsewhere.
+type conns chan net.Conn
 
-func (l connsOf) Accept() (net.Conn, error) {
-	c, ok := <-l.conns
+func (l conns) Accept() (net.Conn, error) {
+	c, ok := <-l
 	if !ok {
 		return nil, net.ErrClosed
 	}
 	return c, nil
 }
-func (connsOf) Addr() net.Addr { return &net.TCPAddr{} }
-func (l connsOf) Close() error {
-	close(l.conns)
+
+func (conns) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (l conns) Close() error {
+	close(l)
 	return nil
 }
 
@@ -93,11 +95,11 @@ func (l connsOf) Close() error {
 // anybody can keep, and take the beginning of it.
 func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		origin := &zeros{conns: make(chan net.Conn)}
+		origin := &zeros{conns: make(conns)}
 		server := &http.Server{Handler: origin, Protocols: new(http.Protocols)}
 		server.Protocols.SetUnencryptedHTTP2(true)
 		served := make(chan struct{})
-		go func() { defer close(served); _ = server.Serve(connsOf{origin}) }()
+		go func() { defer close(served); _ = server.Serve(origin.conns) }()
 		table := routing.New(routing.Config{Asks: Asks, OriginTime: time.Hour})
 		waiting := backlog.New(backlog.DefaultMemory)
 		f := New(Config{Backlog: waiting, TakeOut: table.TakeOut, Log: slog.New(slog.DiscardHandler)})
