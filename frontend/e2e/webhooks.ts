@@ -66,7 +66,7 @@ export const scenarios = {
     await save(page);
     await page.locator('dialog').waitFor({ state: 'detached' });
     assert.deepEqual(mock.policies.get('t_0001')?.webhooks, [
-      { path: '/hooks/github', provider: 'discord', secrets: ['ab'.repeat(32)] },
+      { path: '/hooks/discord', provider: 'discord', secrets: ['ab'.repeat(32)] },
     ]);
     mock.policies.clear();
     // A relay that knows of none, and what has no HTTP.

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { changed, documentOf, formOf } from './policyform';
 import {
   another,
+  choose,
   keeps,
   newWebhook,
   offered,
@@ -10,6 +11,7 @@ import {
   webhookForm,
   webhookOf,
   type WebhookDocument,
+  type WebhookForm,
 } from './webhookform';
 
 const stored: WebhookDocument = { path: '/hooks/github', provider: 'github' };
@@ -57,6 +59,18 @@ describe('webhooks, and their form', () => {
     const names = all.slice(2).map((p) => providerNames[p]!.toLowerCase());
     expect(names).toEqual(names.toSorted());
     expect(names.length).toBe(Object.keys(providerNames).length - 2);
+  });
+  it('have the path of another provider, unless somebody wrote it', () => {
+    const path = (f: WebhookForm, provider: string) => {
+      choose(f, 'provider', provider);
+      expect(f.provider).toBe(provider);
+      return f.path;
+    };
+    const github = (f: Partial<WebhookForm> = {}) => ({ ...newWebhook('github'), ...f });
+    expect(path(github(), 'twilio')).toBe('/hooks/twilio');
+    expect(path(github(), 'hmac')).toBe('/hooks');
+    expect(path(github({ path: '/in' }), 'twilio')).toBe('/in');
+    expect(path(github({ stored: 'github /hooks/github' }), 'twilio')).toBe('/hooks/github');
   });
   it('begin with GitHub, and go on with what is not there', () => {
     const known = ['asana', 'github'];

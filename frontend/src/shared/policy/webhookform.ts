@@ -97,8 +97,23 @@ const identity = (path: string, provider: string) => `${provider} ${plain(path)}
 /** Reports whether the relay has secrets for what the form says now. */
 export const keeps = (f: WebhookForm): boolean => f.stored === identity(f.path, f.provider);
 
+const usualPath = (provider: string) =>
+  general.includes(provider) ? '/hooks' : `/hooks/${provider}`;
+
+/** Sets what is chosen from a list. A path that nobody wrote goes with its provider. */
+export const choose = (
+  f: WebhookForm,
+  field: 'provider' | 'algorithm' | 'encoding',
+  value: string,
+): void => {
+  if (field === 'provider' && f.stored === '' && f.path === usualPath(f.provider)) {
+    f.path = usualPath(value);
+  }
+  f[field] = value;
+};
+
 export const newWebhook = (provider: string): WebhookForm => ({
-  path: general.includes(provider) ? '/hooks' : `/hooks/${provider}`,
+  path: usualPath(provider),
   provider,
   secret: '',
   former: '',
