@@ -49,6 +49,9 @@ type Config struct {
 	// Founded says that the data folder is of a node whose relay the store had in it: one
 	// without any has lost it then, and is not opened.
 	Founded bool
+	// Beginning says that a relay is begun where the store has none: it is not opened where
+	// other nodes of one run all the same.
+	Beginning bool
 	// Domain is the relay's, which a migration may need to know.
 	Domain string
 	// Log may be nil.
@@ -130,10 +133,15 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	if cfg.Founded {
-		if err := s.Settings.refuseEmptied(ctx, leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}, cfg); err != nil {
-			return err
-		}
+	lead := leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}
+	switch {
+	case cfg.Founded:
+		err = s.Settings.refuseEmptied(ctx, lead, cfg)
+	case cfg.Beginning && !s.engine.Alone():
+		err = s.refuseBeside(ctx, lead)
+	}
+	if err != nil {
+		return err
 	}
 	s.migration = migration{s.engine.Bucket, cfg.Domain}
 	if err := s.migration.run(ctx, s.Settings, s.log); err != nil {
@@ -154,12 +162,15 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
-		if err := s.tables.Listen(); err != nil {
-			return err
-		}
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
-	return s.loadStreams(ctx, cfg)
+	if err := s.loadStreams(ctx, cfg); err != nil {
+		return err
+	}
+	if s.engine.Alone() {
+		return nil
+	}
+	return s.tables.Listen() // last: who begins a relay takes who listens for a node of one
 }
 
 // loadTables reads what is kept in memory.

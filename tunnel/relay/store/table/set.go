@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -172,6 +173,24 @@ func (s *Set) Listen() error {
 	}
 	s.heard = sub
 	return nil
+}
+
+// listenTime is how long the cluster may take to say that nobody listens.
+const listenTime = 500 * time.Millisecond
+
+// Others reports whether another node listens to notices now. This set must not, yet.
+func (s *Set) Others(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	// Nobody answers an empty notice; where nobody hears it, the server says so.
+	switch _, err := s.cfg.Engine.JetStream().Conn().RequestWithContext(ctx, noticeSubject, nil); {
+	case err == nil, errors.Is(err, context.DeadlineExceeded):
+		return true, nil
+	case errors.Is(err, nats.ErrNoResponders):
+		return false, nil
+	default:
+		return false, fmt.Errorf("ask for other nodes: %w", err)
+	}
 }
 
 // notify tells other nodes of a write. A node that it does not reach learns of the
