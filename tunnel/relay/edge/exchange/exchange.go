@@ -169,6 +169,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		}
 		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
 			x.answered()
+			x.of.outward(answer.Header, x.backend, x.r, x.to)
 			if c := x.backend.Answers; c != nil {
 				c.Answer(answer.Header)
 			}

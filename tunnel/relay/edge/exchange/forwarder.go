@@ -38,6 +38,8 @@ type Config struct {
 	Backlog *backlog.Backlog
 	// Window is what a request's body shares with others of its connection; see Backlog.
 	Window func(*http.Request) (conn any, window int64)
+	// Secure reports whether visitors that ask for a site without TLS are led to it with TLS.
+	Secure func(name string) bool
 	// Explain answers a visitor whose request could not be forwarded.
 	Explain func(*Writer, *http.Request, error)
 	Log     *slog.Logger
@@ -86,6 +88,13 @@ func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to 
 		w.answered = time.Now()
 	}
 	w.settle()
+}
+
+// outward writes URLs in an answer's header as visitors know them.
+func (f *Forwarder) outward(h http.Header, b *routing.Backend, r *http.Request, to *Route) {
+	if message.Leads(h) {
+		b.Outward(h, r, &to.Way, func() bool { return f.cfg.Secure(to.Visit.Authority) })
+	}
 }
 
 // isGRPC reports whether a type of content is gRPC's, by itself or with the messages'

@@ -126,6 +126,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errStatus
 		}
 		if err == nil {
+			f.outward(resp.Header, b, r, to)
 			if b.Answers != nil {
 				b.Answers.Proxied(resp)
 			}
