@@ -86,6 +86,7 @@ func (h *Holding) Bytes() int64 {
 var (
 	errNoRoom  = errors.New("too much is held of bodies whose signatures are to be checked")
 	errTooLong = errors.New("the body is longer than is let in")
+	errLate    = errors.New("the body came too late")
 )
 
 // keptBody is a body that is held. Its room is given back as it is read, and when it
@@ -223,6 +224,7 @@ type Coming struct {
 	Control *http.ResponseController // of the request, whose reading ends in time
 	Within  time.Duration
 	Linger  time.Duration // that one who is refused is listened to
+	Last    func()        // has a connection of HTTP/1 end with the answer
 }
 
 // Print is of the secret that has signed.
@@ -263,6 +265,12 @@ func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err err
 	defer func() {
 		if !stop() {
 			<-done // it would come behind the next
+			if err == nil {
+				// net/http watches the connection behind a body that is whole, and takes that
+				// deadline for the end of the visitor, and of the connection's next requests.
+				how.Last()
+				err = errLate
+			}
 		}
 		switch {
 		case err == nil: // what comes next on the connection has a time of its own
