@@ -24,21 +24,27 @@ func TestBodyThatIsWholeAtTheLimit(t *testing.T) {
 		}
 		k := &Webhook{body: &keptBody{of: &Holding{Of: new(Room)}, from: block(1), most: 100}}
 		defer k.Close()
-		err := k.take(r.Context(), Coming{
-			Read: func(ctx context.Context, body io.Reader, b []byte) (int, error) {
+		ctx, over := context.WithCancel(r.Context())
+		defer over()
+		err := k.take(ctx, Coming{
+			Read: func(_ context.Context, body io.Reader, b []byte) (int, error) {
 				n, err := body.Read(b)
 				if errors.Is(err, io.EOF) {
-					<-ctx.Done()
+					over()
 				}
 				return n, err
 			},
-			Control: http.NewResponseController(w), Within: 10 * time.Millisecond, Linger: time.Second,
+			Control: http.NewResponseController(w), Within: time.Minute, Linger: time.Second,
 			Last: func() { w.Header().Set("Connection", "close") },
 		}, r.Body)
 		if !errors.Is(err, errLate) {
 			t.Errorf("got %v, want %v", err, errLate)
 		}
-		<-r.Context().Done() // as it is for who watches the connection
+		select {
+		case <-r.Context().Done(): // as it is for who watches the connection
+		case <-time.After(20 * time.Second):
+			t.Error("the deadline was no end of the visitor")
+		}
 	}))
 	defer server.Close()
 	resp, err := server.Client().Post(server.URL, "text/plain", strings.NewReader("body"))

@@ -15,6 +15,10 @@ const (
 	heldOfAll      = 256 << 20
 )
 
+// looks is how many bodies are looked at for one that makes room: there may be tens of
+// thousands, of which many are small.
+const looks = 512
+
 // Room is what may be held of all endpoints together. The zero value is empty.
 type Room struct {
 	mu     sync.Mutex // guards what is held of endpoints, too
@@ -118,8 +122,11 @@ func (h *Holding) makeRoom(k *keptBody, n int64) (spared []*keptBody, room bool)
 // crowded is the longest body that is coming of the address of which most is held, if that
 // is twice as much as there will be of k's; nil: there is none. r.mu is held.
 func (r *Room) crowded(of *Holding, held *held, k *keptBody, n int64) (longest *keptBody) {
-	least := 2 * (held.by[k.from] + n)
-	for s, size := range r.coming {
+	least, left := 2*(held.by[k.from]+n), looks
+	for s, size := range r.coming { // in no order
+		if left--; left < 0 {
+			break
+		}
 		share := held.by[s.from]
 		if of != nil && s.of != of || size == 0 || share < least {
 			continue
