@@ -102,6 +102,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	}
 	to := &exchange.Route{Endpoint: ep, Target: target, Visit: origin.Visit{Visitor: netip.AddrPortFrom(client, remote.Port()), Authority: name}}
 	defer to.Leave()
+	to.Conn, _ = windowOf(r)
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
 		to.Visit.Edge = visitor.AddrPort(local)
 	}

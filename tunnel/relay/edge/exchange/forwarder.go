@@ -137,7 +137,7 @@ func (f *Forwarder) fail(w *Writer, r *http.Request, err error) {
 		w.upload.soon()
 	}
 	if w.body != nil && !w.body.whole() {
-		w.closeAfter() // said in the answer's head
+		w.CloseAfter() // said in the answer's head
 	}
 	if w.body.torn() { // whatever came of it further on
 		err = fmt.Errorf("%w: %w", ErrTorn, err)

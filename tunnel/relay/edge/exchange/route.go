@@ -26,6 +26,7 @@ type Route struct {
 	Target   string // what the visitor asks for
 	Way      message.Way
 	Visit    origin.Visit
+	Conn     any // that the request came by; see origin.Want
 
 	grpc    bool
 	body    *countedBody       // of the request; nil without one
