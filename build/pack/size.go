@@ -10,7 +10,7 @@ import (
 // What people download and what they get is to stay below these.
 const (
 	programLimit = 40 << 20
-	setupLimit   = 15 << 20
+	setupLimit   = 16 << 20
 )
 
 // noteSizes says plainly what has grown beyond its limit.

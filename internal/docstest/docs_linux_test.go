@@ -56,6 +56,7 @@ var outward = map[string]string{
 // before is what a document takes as given.
 var before = map[string][]string{
 	"docs/commands.md":                  {"adit relay start --domain example.com", "adit relay client add docs"},
+	"docs/recipes.md":                   {"adit relay start --domain example.com", "adit relay client add docs", "adit start", "adit login adit_…"},
 	"docs/relay/clients.md":             {relayStarts},
 	"docs/relay/policies.md":            {relayStarts},
 	"docs/relay/client-certificates.md": {relayStarts},

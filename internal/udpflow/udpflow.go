@@ -31,6 +31,9 @@ const (
 	silent = time.Second
 )
 
+// ErrOver is of a way that was over at once, and has brought nothing.
+var ErrOver = errors.New("it was over as soon as it had begun: the service behind the tunnel may be down, which its owner finds in adit's log")
+
 // Way is where a sender's packets go.
 type Way interface {
 	// Send sends packets on, as far as there is room, and does not wait: what is lost is
@@ -53,7 +56,8 @@ type Config struct {
 	Enter, Leave func()
 	// Passed counts payload, in bytes: in is a sender's.
 	Passed func(in, out int)
-	// Opened and Failed tell what came of an Open.
+	// Opened and Failed tell what came of an Open. A way is said to be open once it has
+	// brought an answer, or was there for as long as Pause; over before, it has failed.
 	Opened func()
 	Failed func(error)
 	// Idle is how long a sender may neither send nor be answered. If zero, 90 seconds.
@@ -214,6 +218,7 @@ type sender struct {
 	at   udpbatch.Addr
 	end  context.CancelFunc
 	used atomic.Int64 // when a packet passed last, by monotime.Now
+	told atomic.Bool  // what came of its Open
 
 	mu     sync.Mutex
 	way    Way // nil until what was queued has gone
@@ -247,6 +252,7 @@ func (s *sender) send(way Way, payloads [][]byte) {
 
 // answer brings packets to the sender.
 func (s *sender) answer(payloads [][]byte) {
+	s.opened()
 	s.used.Store(int64(monotime.Now()))
 	for _, payload := range payloads {
 		s.of.cfg.Passed(0, len(payload))
@@ -262,10 +268,12 @@ func (s *sender) run(ctx context.Context) {
 	way, err := cfg.Open(ctx, s.answer)
 	switch {
 	case err == nil:
-		cfg.Opened()
 		s.flush(way)
 		if s.rests(ctx, way) {
 			return
+		}
+		if ctx.Err() == nil && !s.told.Swap(true) {
+			cfg.Failed(ErrOver)
 		}
 	case ctx.Err() == nil:
 		cfg.Failed(err)
@@ -275,6 +283,13 @@ func (s *sender) run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(begun + cfg.Pause - monotime.Now()):
+	}
+}
+
+// opened tells once that the sender's way is open.
+func (s *sender) opened() {
+	if !s.told.Load() && !s.told.Swap(true) {
+		s.of.cfg.Opened()
 	}
 }
 
@@ -299,18 +314,20 @@ func (s *sender) rests(ctx context.Context, way Way) bool {
 
 // rest returns when nothing has passed for the idle time, which it reports, or ctx ends.
 func (s *sender) rest(ctx context.Context) (idle bool) {
-	for {
+	for wait := s.of.cfg.Pause; ; {
 		left := time.Duration(s.used.Load()) + s.of.cfg.Idle - monotime.Now()
 		if left <= 0 {
 			return true
 		}
-		timer := time.NewTimer(left)
+		timer := time.NewTimer(min(left, wait))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return false
 		case <-timer.C:
 		}
+		s.opened()
+		wait = s.of.cfg.Idle
 	}
 }
 

@@ -236,6 +236,45 @@ func TestAWayThatIsOverAtOnceIsNotOpenedAgainAtOnce(t *testing.T) {
 	}
 }
 
+// TestWhatComesOfAWayIsTold: one that is over at once has led nowhere, and only who has
+// heard something or has stayed for a while was led on.
+func TestWhatComesOfAWayIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		way  func(answer func([][]byte)) Way
+		want string
+	}{
+		"over at once":    {func(func([][]byte)) Way { return brief{} }, ErrOver.Error()},
+		"it is there":     {func(answer func([][]byte)) Way { return &echo{answer: answer, ended: make(chan string, 1)} }, "opened"},
+		"it is silent":    {func(func([][]byte)) Way { return &echo{answer: func([][]byte) {}, ended: make(chan string, 1)} }, "opened"},
+		"it answers once": {func(answer func([][]byte)) Way { answer([][]byte{[]byte("bye")}); return brief{} }, "opened"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := make(chan string, 9)
+			addr := served(t, Config{
+				Pause:  50 * time.Millisecond,
+				Open:   func(_ context.Context, answer func([][]byte)) (Way, error) { return c.way(answer), nil },
+				Opened: func() { told <- "opened" },
+				Failed: func(err error) { told <- err.Error() },
+			})
+			conn := dial(t, addr)
+			if _, err := conn.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case got := <-told:
+				if got != c.want {
+					t.Errorf("told of %q, want %q", got, c.want)
+				}
+			case <-time.After(patience):
+				t.Fatal("nothing is told")
+			}
+			if len(told) > 0 {
+				t.Errorf("told of %q, too", <-told)
+			}
+		})
+	}
+}
+
 // TestWhoIsSilentMakesRoom for one more sender than there may be, and who is not does not.
 func TestWhoIsSilentMakesRoom(t *testing.T) {
 	now := int64(monotime.Now())

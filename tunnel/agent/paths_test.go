@@ -44,10 +44,10 @@ func TestPathsAreClaimed(t *testing.T) {
 	}
 	first := `[{"path":"/api/v2","local_ip":"localhost","local_port":8081,"local_scheme":"h2c","host_header":"v2.example","strip":false},` +
 		`{"path":"/api","local_ip":"127.0.0.1","local_port":8080,"local_scheme":"http","host_header":"","strip":true}]`
-	firstClaim := `[{"path":"/api/v2","host_header":"v2.example","http2":true,"scheme":"http"},{"path":"/api","strip":true,"scheme":"http"}]`
+	firstClaim := `[{"path":"/api/v2","host_header":"v2.example","http2":true,"scheme":"http","port":8081},{"path":"/api","strip":true,"scheme":"http","port":8080}]`
 	check("created", first, firstClaim)
 	// A patch has all of them, and [] leaves none.
-	other, otherClaim := `[{"path":"/x","local_ip":"127.0.0.1","local_port":1,"local_scheme":"https","host_header":"","strip":false}]`, `[{"path":"/x","scheme":"https"}]`
+	other, otherClaim := `[{"path":"/x","local_ip":"127.0.0.1","local_port":1,"local_scheme":"https","host_header":"","strip":false}]`, `[{"path":"/x","scheme":"https","port":1}]`
 	for _, step := range []struct{ patch, want, claimed string }{
 		{`{"local_port":81}`, first, firstClaim},
 		{`{"paths":null}`, first, firstClaim},
@@ -306,7 +306,9 @@ func TestChangeOfPathsCutsWhatLeadsElsewhere(t *testing.T) {
 		}
 		eventually(t, "the relay is told", func() bool {
 			c, _ := r.claim(id)
-			return reflect.DeepEqual(c.Paths, []wire.ClaimPath{{Path: "/changes", Scheme: "http"}, {Path: "/comes", Scheme: "http"}, {Path: "/stays", Strip: true, Scheme: "http"}})
+			return reflect.DeepEqual(c.Paths, []wire.ClaimPath{
+				{Path: "/changes", Scheme: "http", Port: two}, {Path: "/comes", Scheme: "http", Port: three}, {Path: "/stays", Strip: true, Scheme: "http", Port: one},
+			})
 		})
 	}
 }

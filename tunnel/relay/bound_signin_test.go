@@ -7,16 +7,15 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"adit/tunnel/wire"
 )
 
-// TestSignInOfAConnectionIsItsVisitors has an origin that takes all requests of a
-// connection for those of who signed in by it, as servers with NTLM do (RFC 4559, section
-// 6). A visitor stays signed in, and is so for nobody else.
-func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
-	s := startSite(t, testConfig(t.TempDir()), text(""))
-	origin := rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+// signsIn is an origin that says who has signed in by a connection.
+func signsIn(t *testing.T) string {
+	t.Helper()
+	return rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
 		user := "nobody"
 		for {
 			req, err := http.ReadRequest(r)
@@ -29,7 +28,14 @@ func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
 			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(user), user)
 		}
 	})
-	url := s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, origin).PublicURL
+}
+
+// TestSignInOfAConnectionIsItsVisitors has an origin that takes all requests of a
+// connection for those of who signed in by it, as servers with NTLM do (RFC 4559, section
+// 6). A visitor stays signed in, and is so for nobody else.
+func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	url := s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, signsIn(t)).PublicURL
 	first, second := &http.Client{Transport: s.visitor.Transport.(*http.Transport).Clone()}, &http.Client{Transport: s.visitor.Transport.(*http.Transport).Clone()}
 	ask := func(visitor *http.Client, authorization, want string) {
 		t.Helper()
@@ -56,4 +62,33 @@ func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
 	ask(second, "negotiate bob", "negotiate bob")
 	ask(first, "", "NTLM ann")
 	ask(second, "", "negotiate bob")
+}
+
+// TestSignInOfAConnectionEndsWithItsVisitor: who comes by the port that a visitor had a
+// moment ago, as another user of the same machine can, is not signed in.
+func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, signsIn(t))
+	var from *net.TCPAddr
+	ask := func(header, want string) {
+		t.Helper()
+		conn, err := (&net.Dialer{LocalAddr: from}).DialContext(t.Context(), "tcp", hostOf(t, s.http))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		from = conn.LocalAddr().(*net.TCPAddr)
+		_ = conn.(*net.TCPConn).SetLinger(0) // the port is free at once
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: signs.relay.test\r\n%s\r\n", header)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); string(body) != want || err != nil {
+			t.Errorf("got %q %v, want %q", body, err, want)
+		}
+	}
+	ask("Authorization: NTLM ann\r\n", "NTLM ann")
+	ask("", "nobody")
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -167,6 +168,69 @@ func TestURLsOfWebDAVAreAsTheOriginKnowsThem(t *testing.T) {
 				t.Errorf("%s to %s by %s: got %q, %v, want %q", c.from, c.to, version, got, err, c.want)
 			}
 		}
+	}
+}
+
+// TestAnswersLeadToThePublicSite asks by each version of HTTP for what redirects to the
+// address that the origin has for itself, and sets a cookie of its own name.
+func TestAnswersLeadToThePublicSite(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	redirects := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "a", Value: "b", Domain: "inner.test"})
+		w.Header()["Location"] = []string{r.URL.Query().Get("to")}
+		w.WriteHeader(http.StatusFound)
+	})
+	s.agent.leads(map[string]string{"/api": startOrigin(t, redirects), "/h2": startH2C(t, redirects), "/old": startOrigin(t, redirects)})
+	claim := wire.Claim{Type: wire.TypeHTTPS, Domain: "led", Scheme: "http", Port: 3000, Paths: []wire.ClaimPath{
+		{Path: "/api", Strip: true, Scheme: "http", Port: 3001},
+		{Path: "/h2", HTTP2: true, Scheme: "http", Port: 3002, HostHeader: "inner.test"},
+		{Path: "/old"}, // of an agent that does not say
+	}}
+	base := strings.TrimSuffix(s.agent.mustClaim("shop", claim, startOrigin(t, redirects)).PublicURL, "/")
+	name := strings.TrimPrefix(base, "https://")
+	name, _, _ = strings.Cut(name, ":")
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		visitor.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		for _, c := range []struct{ at, to, want string }{
+			{"/", "http://" + name + ":3000/dir/?q", base + "/dir/?q"},
+			{"/", "http://" + name + ":3001/", ""},
+			{"/", "/dir/", ""},
+			{"/", "https://other.test:3000/", ""},
+			{"/", "http" + strings.TrimPrefix(base, "https") + "/x", base + "/x"},
+			{"/", "http://" + name + "/x", base + "/x"},
+			{"/api/x", "http://" + name + ":3001/y", base + "/api/y"},
+			{"/api/x", "http://" + name + ":3001/api/y", base + "/api/y"},
+			{"/api/x", "http" + strings.TrimPrefix(base, "https") + "/y", base + "/y"},
+			{"/h2", "http://inner.test/y", base + "/y"},
+			{"/h2", "https://inner.test:3002/y", base + "/y"},
+			{"/old", "http://" + name + ":3000/", ""},
+			{"/old", "http://" + name + "/x", base + "/x"},
+		} {
+			resp, err := visitor.Get(base + c.at + "?to=" + url.QueryEscape(c.to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			cookie := "a=b; Domain=inner.test"
+			if c.at == "/h2" {
+				cookie = "a=b"
+			}
+			if got, want := resp.Header.Get("Location"), cmp.Or(c.want, c.to); got != want || resp.Header.Get("Set-Cookie") != cookie {
+				t.Errorf("%s at %s by %s: got %q, want %q; %v", c.to, c.at, version, got, want, resp.Header)
+			}
+		}
+	}
+	// A site without TLS of the same name is another one, to which the origin may lead.
+	s.agent.mustClaim("plain", wire.Claim{Type: wire.TypeHTTP, Domain: "led"}, startOrigin(t, redirects))
+	s.visitor.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	to := "http://" + name + "/x"
+	resp, err := s.visitor.Get(base + "/?to=" + url.QueryEscape(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := resp.Header.Get("Location"); got != to {
+		t.Errorf("got %q, want %q, which is the site without TLS", got, to)
 	}
 }
 

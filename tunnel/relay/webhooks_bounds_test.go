@@ -88,6 +88,53 @@ func TestHeldBodiesAreBounded(t *testing.T) {
 	}
 }
 
+// TestStrangersKeepNoWebhookOut has two addresses fill a site's room with bodies that do not
+// end: the provider's is let in, and one of those makes room.
+func TestStrangersKeepNoWebhookOut(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.TrustedProxies = []string{"127.0.0.0/8"}
+	s := startSite(t, cfg, text("origin"))
+	s.setPolicy(t, "shop", hookPolicy)
+	ask := func(from string, body io.Reader, signature string) (int, error) {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http+"/hooks/github", body)
+		req.Header.Set("X-Hub-Signature-256", signature)
+		req.Header.Set("X-Forwarded-For", from)
+		resp, err := s.visitor.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		resp.Body.Close()
+		return resp.StatusCode, nil
+	}
+	const sent = 31<<20 + 1<<19
+	ended := make(chan int, 2)
+	for i, from := range []string{"192.0.2.1", "192.0.2.2"} {
+		body, out := io.Pipe()
+		defer out.Close()
+		go func() {
+			status, _ := ask(from, body, hubSignature(nil))
+			ended <- status
+		}()
+		if _, err := out.Write(make([]byte, sent)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "all of it is held", func() bool { return s.holding() >= int64(i+1)*sent })
+	}
+	signed := bytes.Repeat([]byte("signed"), 1<<18)
+	if status, err := ask("192.0.2.3", bytes.NewReader(signed), hubSignature(signed)); status != 200 || err != nil {
+		t.Errorf("a webhook of another address: status %d, %v", status, err)
+	}
+	recorded(t, s.Relay, "who made room", func(e wire.Access) bool {
+		return e.Refused == "webhooks_busy" && e.Status == 503 && e.Visitor != "192.0.2.3"
+	})
+	eventually(t, "its room is given back", func() bool { return s.holding() <= 33<<20 })
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("who makes room still sends")
+	}
+}
+
 // TestSlowWebhookEnds has a body that does not come, by each version of HTTP.
 func TestSlowWebhookEnds(t *testing.T) {
 	s := hookSiteWith(t, 300*time.Millisecond)

@@ -161,6 +161,9 @@ type Claim struct {
 	// Scheme is that of the URLs by which the origin knows itself (http, https); empty:
 	// an agent of a version before this does not say, and none are written for it.
 	Scheme string `json:"scheme,omitempty"`
+	// Port is the one that the origin may name in URLs of its own, since it listens there
+	// (http, https); 0: an agent of a version before this does not say.
+	Port int `json:"port,omitempty"`
 }
 
 // ChangesHeaders reports whether the edge is to change header fields.

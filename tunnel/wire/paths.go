@@ -24,6 +24,7 @@ type ClaimPath struct {
 	HostHeader string `json:"host_header,omitempty"` // in place of the Claim's; empty: as that says
 	HTTP2      bool   `json:"http2,omitempty"`       // as the Claim's, for this service
 	Scheme     string `json:"scheme,omitempty"`      // the same
+	Port       int    `json:"port,omitempty"`        // the same
 }
 
 // CheckPaths says what is wrong with the paths of a tunnel.

@@ -94,13 +94,17 @@ func (spec Tunnel) Fork(p Path) Tunnel {
 
 // Claim is what the relay is asked for.
 func (spec Tunnel) Claim() wire.Claim {
-	return wire.Claim{
+	c := wire.Claim{
 		Type: spec.Type, Mode: spec.Mode, Domain: spec.Domain, RemotePort: spec.RemotePort,
 		Name: spec.Name, HostHeader: spec.HostHeader, Ephemeral: spec.Ephemeral,
 		RequestHeaders: spec.RequestHeaders, ResponseHeaders: spec.ResponseHeaders,
 		Paths: claimPaths(spec.Paths), Visitors: spec.Visitors, Policy: spec.Policy, Unshared: spec.ProxyProtocol != "", HTTP2: spec.LocalScheme == SchemeH2C,
 		Scheme: urlScheme(spec.LocalScheme),
 	}
+	if spec.Web() {
+		c.Port = spec.LocalPort
+	}
+	return c
 }
 
 // urlScheme is that of the URLs of a service that is spoken to by a LocalScheme; empty
@@ -116,7 +120,7 @@ func urlScheme(local string) string {
 func claimPaths(paths []Path) []wire.ClaimPath {
 	var out []wire.ClaimPath
 	for _, p := range paths {
-		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C, Scheme: urlScheme(p.LocalScheme)})
+		out = append(out, wire.ClaimPath{Path: p.Path, Strip: p.Strip, HostHeader: p.HostHeader, HTTP2: p.LocalScheme == SchemeH2C, Scheme: urlScheme(p.LocalScheme), Port: p.LocalPort})
 	}
 	return out
 }

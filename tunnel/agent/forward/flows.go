@@ -27,6 +27,7 @@ type flows struct {
 	*Forwarder
 	session link.Session
 	numbers *numbers
+	past    past
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex
@@ -79,6 +80,9 @@ func (s *Session) receiveDatagrams(ctx context.Context) {
 
 // told takes what the relay says of a flow.
 func (fs *flows) told(ctx context.Context, key flowKey, d wire.Flow) {
+	if d.Kind == wire.FlowClose {
+		fs.past.add(key)
+	}
 	f := fs.get(key)
 	switch {
 	case d.Kind == wire.FlowFrom:
@@ -152,8 +156,11 @@ func (fs *flows) write(f *flow, o *origin.Outlet, payloads [][]byte) {
 }
 
 // start makes the flow of key, of a visitor who may not be known; nil if there is no such
-// tunnel.
+// tunnel, or the relay has ended the flow.
 func (fs *flows) start(ctx context.Context, key flowKey, who wire.From) *flow {
+	if fs.past.has(key) {
+		return nil
+	}
 	t, era, _ := fs.numbers.find(key.endpoint)
 	if t == nil {
 		return nil

@@ -123,3 +123,46 @@ func TestFlowKeepsLittle(t *testing.T) {
 		}
 	})
 }
+
+// TestNoFlowBeginsBehindItsEnd: what ends a flow may overtake its packets, or be sent while
+// one of them is.
+func TestNoFlowBeginsBehindItsEnd(t *testing.T) {
+	service, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	fs, f, _ := scriptedFlow(t)
+	tun := NewTunnel("tun_1", definition.Tunnel{Type: wire.TypeUDP, LocalIP: "127.0.0.1", LocalPort: service.LocalAddr().(*net.UDPAddr).Port})
+	fs.open, fs.numbers = make(map[flowKey]*flow), &numbers{tunnels: map[uint32]*Tunnel{f.key.endpoint: tun}}
+	defer fs.wg.Wait()
+	defer fs.abort()
+	key := func(number uint32) flowKey { return flowKey{f.key.endpoint, number} }
+	packet := func(number uint32) { fs.deliver(t.Context(), key(number), [][]byte{[]byte("x")}) }
+	end := func(number uint32) { fs.told(t.Context(), key(number), wire.Flow{Kind: wire.FlowClose}) }
+
+	lives := func(number uint32) bool {
+		f := fs.get(key(number))
+		return f != nil && !f.ended.Load()
+	}
+
+	if packet(1); !lives(1) {
+		t.Fatal("a packet began no flow")
+	}
+	end(1)
+	if packet(1); lives(1) {
+		t.Error("a packet behind the flow's end began another")
+	}
+	end(2)
+	packet(2)
+	fs.told(t.Context(), key(2), wire.Flow{Kind: wire.FlowFrom, Payload: []byte("192.0.2.1:7")})
+	if lives(2) {
+		t.Error("a flow began whose end was faster than its beginning")
+	}
+	for n := range uint32(3 * maxFlows) {
+		end(10 + n)
+	}
+	if packet(1); !lives(1) {
+		t.Error("ends are remembered for ever")
+	}
+}

@@ -187,7 +187,7 @@ func New(cfg Config) *Edge {
 		OriginTime: e.limits.OriginTime, Asks: exchange.Asks, Bodies: &e.bodies, Log: e.log,
 	})
 	e.forwarder = exchange.New(exchange.Config{
-		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Explain: e.explain, Log: e.log,
+		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Secure: e.secured, Explain: e.explain, Log: e.log,
 	})
 	e.udp = udp.New(udp.Config{
 		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,

@@ -114,6 +114,7 @@ func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming 
 			return n, err
 		},
 		Control: http.NewResponseController(w.ResponseWriter), Within: h.edge.limits.WebhookTime, Linger: visitor.LingerTime,
+		Last: w.CloseAfter,
 	}
 }
 

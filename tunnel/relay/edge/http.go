@@ -102,6 +102,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	}
 	to := &exchange.Route{Endpoint: ep, Target: target, Visit: origin.Visit{Visitor: netip.AddrPortFrom(client, remote.Port()), Authority: name}}
 	defer to.Leave()
+	to.Conn, _ = windowOf(r)
 	if local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); local != nil {
 		to.Visit.Edge = visitor.AddrPort(local)
 	}
@@ -148,6 +149,12 @@ func (h *handler) find(name string) *routing.Endpoint {
 	return nil
 }
 
+// secured reports whether a name has a site with TLS, and none without.
+func (e *Edge) secured(name string) bool {
+	ep := e.table.Domain(name, claims.SlotTLS)
+	return ep != nil && ep.Type == wire.TypeHTTPS && e.table.Domain(name, claims.SlotPlain) == nil
+}
+
 // unknown answers a request for a name that no endpoint serves on this listener.
 func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target string) {
 	e := h.edge
@@ -156,7 +163,7 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 		e.refuseMisdirected(w, r)
 		return
 	}
-	if ep != nil && ep.Type == wire.TypeHTTPS && strings.HasPrefix(target, "/") {
+	if e.secured(name) && strings.HasPrefix(target, "/") {
 		host := name
 		if e.cfg.HTTPSPort != 0 && e.cfg.HTTPSPort != 443 {
 			host = net.JoinHostPort(name, strconv.Itoa(e.cfg.HTTPSPort))

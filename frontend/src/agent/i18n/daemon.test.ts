@@ -86,6 +86,7 @@ const sources = import.meta.glob<string>(
     '../../../../tunnel/agent/definition/{normalize,paths,private,declared,visits}.go',
     '../../../../tunnel/agent/forward/{stream,flow,replay}.go',
     '../../../../tunnel/agent/visits/visits.go',
+    '../../../../internal/udpflow/udpflow.go',
     '../../../../tunnel/agent/diagnosis/speed.go',
     '../../../../tunnel/agent/control/{client,claim,errors,policy,speed,visit}.go',
     '../../../../tunnel/agent/origin/{origin,guard,dialer,tls}.go',

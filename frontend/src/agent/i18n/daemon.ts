@@ -541,6 +541,10 @@ const chinese: readonly Sentence[] = [
   ],
   ['{0} event streams are open; close one first', '已打开 {0} 个事件流，请先关闭一个'],
   ['{0} tunnels are held; let one go first', '已有 {0} 个隧道被占用保持，请先释放一个'],
+  [
+    "it was over as soon as it had begun: the service behind the tunnel may be down, which its owner finds in adit's log",
+    '刚建立就已结束：隧道背后的服务可能没有运行，其所有者可在 adit 的日志中查明',
+  ],
   ['{0} visits are open; close one first', '已打开 {0} 个访问，请先关闭一个'],
   [
     '{0} may not use this API; [local_api] allowed_origins lists those that may',

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -26,6 +27,7 @@ type countedBody struct {
 	http1 bool         // what comes behind the body is the next request
 	kept  bool         // it has come, and was counted
 	held  backlog.Held // by HTTP/2 and HTTP/3
+	waits atomic.Bool  // the next piece, for its bandwidth
 
 	trailer http.Header // of the request; set behind the body
 	onward  http.Header // gets of it what is passed on; may be nil
@@ -97,10 +99,20 @@ func (c *countedBody) next(b []byte) (int, error) {
 	if c.kept {
 		return c.body.Read(b)
 	}
-	n, err := c.w.meter.In().Read(c.ctx, c.body, b)
+	in := c.w.meter.In()
+	n, err := c.body.Read(b[:in.Piece(len(b))])
+	c.waits.Store(true)
+	late := in.Take(c.ctx, n)
+	c.waits.Store(false)
+	if err == nil {
+		err = late
+	}
 	c.w.CountIn(n)
 	return n, err
 }
+
+// shaped reports whether the body's next piece has come and waits for its bandwidth.
+func (c *countedBody) shaped() bool { return c != nil && c.waits.Load() }
 
 // Close has Read read no more.
 func (c *countedBody) Close() error {

@@ -83,7 +83,9 @@ func (w *Writer) begun() bool {
 // used before may have been closed by the origin at this very moment: then the
 // request goes once more, if it may, by a new one.
 func (x *exchange) ask() (*http.Response, error) {
-	want := origin.Want{Visit: x.to.Visit, Apart: x.backend.Unshared, SignsIn: message.SignsConnectionIn(x.r), Once: !x.repeatable()}
+	want := origin.Want{
+		Visit: x.to.Visit, Conn: x.to.Conn, Apart: x.backend.Unshared, SignsIn: message.SignsConnectionIn(x.r), Once: !x.repeatable(),
+	}
 	for {
 		s, err := x.backend.Origin().Stream(x.ctx, want)
 		if err != nil {
@@ -169,6 +171,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		}
 		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
 			x.answered()
+			x.of.outward(answer.Header, x.backend, x.r, x.to)
 			if c := x.backend.Answers; c != nil {
 				c.Answer(answer.Header)
 			}

@@ -38,6 +38,8 @@ type Config struct {
 	Backlog *backlog.Backlog
 	// Window is what a request's body shares with others of its connection; see Backlog.
 	Window func(*http.Request) (conn any, window int64)
+	// Secure reports whether visitors that ask for a site without TLS are led to it with TLS.
+	Secure func(name string) bool
 	// Explain answers a visitor whose request could not be forwarded.
 	Explain func(*Writer, *http.Request, error)
 	Log     *slog.Logger
@@ -88,6 +90,13 @@ func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to 
 	w.settle()
 }
 
+// outward writes URLs in an answer's header as visitors know them.
+func (f *Forwarder) outward(h http.Header, b *routing.Backend, r *http.Request, to *Route) {
+	if message.Leads(h) {
+		b.Outward(h, r, &to.Way, func() bool { return f.cfg.Secure(to.Visit.Authority) })
+	}
+}
+
 // isGRPC reports whether a type of content is gRPC's, by itself or with the messages'
 // own behind a plus. That of gRPC-Web only begins alike: browsers send it by any version
 // of HTTP, and its services know HTTP/1.1.
@@ -128,7 +137,7 @@ func (f *Forwarder) fail(w *Writer, r *http.Request, err error) {
 		w.upload.soon()
 	}
 	if w.body != nil && !w.body.whole() {
-		w.closeAfter() // said in the answer's head
+		w.CloseAfter() // said in the answer's head
 	}
 	if w.body.torn() { // whatever came of it further on
 		err = fmt.Errorf("%w: %w", ErrTorn, err)

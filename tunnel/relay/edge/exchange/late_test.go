@@ -2,9 +2,12 @@ package exchange
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,4 +122,38 @@ func TestUploadBehindItsAnswerIsWaitedForWhileItMoves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUploadThatWaitsForItsBandwidthMoves: it shares that with so many that its turn comes
+// less than once a second, which is no fault of its visitor's.
+func TestUploadThatWaitsForItsBandwidthMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, others = 8 << 10, 40
+		bandwidth := new(shape.Bucket)
+		bandwidth.SetRate(16 << 10)
+		meter := new(shape.Meter)
+		meter.Bind(func(a *shape.Account) (*shape.Account, *shape.Bucket, *shape.Bucket) { return a, bandwidth, nil })
+		ctx, end := context.WithCancel(t.Context())
+		var busy sync.WaitGroup
+		defer busy.Wait()
+		defer end()
+		for range others {
+			busy.Go(func() {
+				for bandwidth.Take(ctx, 1<<10) == nil {
+				}
+			})
+		}
+		time.Sleep(time.Second) // their burst is over
+		body := &countedBody{body: strings.NewReader(strings.Repeat("x", size)), ctx: t.Context(), w: &Writer{meter: meter}}
+		u := &upload{body: body, done: make(chan struct{})}
+		go func() {
+			defer close(u.done)
+			_, u.err = u.copy(io.Discard, body, nil)
+		}()
+		u.goesOn(t.Context(), endlessBody)
+		if !u.finished() {
+			t.Errorf("given up behind %d bytes", u.moved.Load())
+		}
+		<-u.done
+	})
 }

@@ -26,6 +26,7 @@ type Route struct {
 	Target   string // what the visitor asks for
 	Way      message.Way
 	Visit    origin.Visit
+	Conn     any // that the request came by; see origin.Want
 
 	grpc    bool
 	body    *countedBody       // of the request; nil without one
@@ -126,6 +127,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errStatus
 		}
 		if err == nil {
+			f.outward(resp.Header, b, r, to)
 			if b.Answers != nil {
 				b.Answers.Proxied(resp)
 			}

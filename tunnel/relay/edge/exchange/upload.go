@@ -21,6 +21,7 @@ var errNotWanted = errors.New("the origin has answered without the body")
 
 // upload is a request's body on its way to the origin, by a goroutine of its own.
 type upload struct {
+	body  *countedBody
 	asked bool          // the visitor waits for 100 Continue
 	goOn  chan struct{} // closed when the body may go, or need not
 	done  chan struct{}
@@ -42,7 +43,7 @@ type upload struct {
 
 // upload begins to send the request's body.
 func (x *exchange) upload() *upload {
-	u := &upload{asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
+	u := &upload{body: x.w.body, asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
 	s, limit, changes := x.stream, x.of.cfg.OriginTime, x.backend.Requests
 	go func() {
 		defer close(u.done)
@@ -160,7 +161,8 @@ func (u *upload) soon() bool {
 }
 
 // goesOn waits for the end of the upload as long as it moves, until ctx ends. The visitor may
-// be silent for patience; the origin may take nothing for LingerTime.
+// be silent for patience; the origin may take nothing for LingerTime. To wait for a bandwidth
+// that others have is to move.
 func (u *upload) goesOn(ctx context.Context, patience time.Duration) {
 	tick := time.NewTicker(endlessBody)
 	defer tick.Stop()
@@ -176,7 +178,7 @@ func (u *upload) goesOn(ctx context.Context, patience time.Duration) {
 			if u.reading.Load() {
 				limit = patience
 			}
-			if n := u.moved.Load(); n != moved {
+			if n := u.moved.Load(); n != moved || u.body.shaped() {
 				moved, since = n, now
 			} else if now.Sub(since) >= limit {
 				return

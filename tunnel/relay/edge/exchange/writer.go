@@ -213,7 +213,7 @@ func (w *Writer) settle() {
 				if c.http1 {
 					// Whoever of net/http met that deadline takes the visitor for gone, and
 					// the connection's next requests for given up.
-					w.closeAfter()
+					w.CloseAfter()
 				}
 			}
 		}
@@ -229,7 +229,7 @@ func (w *Writer) settle() {
 		c.drain()
 	}
 	if !c.whole() {
-		w.closeAfter()
+		w.CloseAfter()
 	}
 }
 
@@ -239,10 +239,10 @@ func (w *Writer) complete() bool {
 	return !w.aborted && w.Header().Get("Content-Length") != ""
 }
 
-// closeAfter has the server close a connection of HTTP/1 after the answer, and
+// CloseAfter has the server close a connection of HTTP/1 after the answer, and
 // say so if that has not begun. MaxBytesReader promises it for a body that is
 // over its limit, and nothing else in net/http does.
-func (w *Writer) closeAfter() {
+func (w *Writer) CloseAfter() {
 	server := w.ResponseWriter
 	for {
 		outer, ok := server.(interface{ Unwrap() http.ResponseWriter })

@@ -71,7 +71,10 @@ var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
 // servers know to hold for all that comes by the connection (RFC 4559, section 6).
 func SignsConnectionIn(r *http.Request) bool {
 	for _, value := range r.Header["Authorization"] {
-		scheme, _, _ := strings.Cut(value, " ")
+		scheme := value
+		if end := strings.IndexAny(value, " \t"); end >= 0 { // servers take either
+			scheme = value[:end]
+		}
 		if strings.EqualFold(scheme, "NTLM") || strings.EqualFold(scheme, "Negotiate") {
 			return true
 		}

@@ -18,14 +18,14 @@ func (s *Stream) mend() bool {
 	if !bytes.HasPrefix(raw, []byte("HTTP/")) && !bytes.HasPrefix(raw, []byte(icy)) {
 		return false
 	}
-	end := headEnd(raw)
+	end, line := headEnd(raw, 0)
 	for end < 0 {
 		var more [512]byte
 		if _, err := s.Read(more[:]); err != nil {
 			return false
 		}
 		raw = s.head.Bytes()
-		end = headEnd(raw)
+		end, line = headEnd(raw, line)
 	}
 	head := mended(string(raw[:end]))
 	behind := bytes.Clone(raw[end:])
@@ -35,17 +35,18 @@ func (s *Stream) mend() bool {
 	return true
 }
 
-// headEnd is how long the head is that b begins with; negative: its end is not there.
-func headEnd(b []byte) int {
-	for at := 0; ; {
+// headEnd is how long the head is that b begins with, of which a line begins at the index
+// at. A negative one says that its end is not there, and where its last line begins.
+func headEnd(b []byte, at int) (end, last int) {
+	for {
 		n := bytes.IndexByte(b[at:], '\n')
 		if n < 0 {
-			return -1
+			return -1, at
 		}
 		line := b[at : at+n]
 		at += n + 1
 		if len(line) == 0 || len(line) == 1 && line[0] == '\r' {
-			return at
+			return at, at
 		}
 	}
 }

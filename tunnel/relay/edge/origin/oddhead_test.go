@@ -1,9 +1,45 @@
 package origin
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"adit/tunnel/link"
+	"adit/tunnel/wire"
 )
+
+// said is a stream that an agent and its origin have said something on.
+type said struct {
+	link.Stream
+	*strings.Reader
+}
+
+func (s said) Read(b []byte) (int, error) { return s.Reader.Read(b) }
+func (said) Close() error                 { return nil }
+func (said) Reset()                       {}
+
+// TestLongOddHeadIsReadInOneGo: it takes a few times as long as one that is not odd, however
+// many lines it has.
+func TestLongOddHeadIsReadInOneGo(t *testing.T) {
+	lines := strings.Repeat("a:\n", maxAnswerHead/3-100)
+	read := func(first string) time.Duration {
+		conn := &Conn{Stream: said{Reader: strings.NewReader(string(wire.AppendAnswer(nil, nil)) + "HTTP/1.1 200 OK\n" + first + lines + "\n")}, done: make(chan struct{})}
+		s := newStream(conn, new(idleStreams))
+		defer s.Close()
+		s.begin()
+		begun := time.Now()
+		if _, err := s.Answer(new(http.Request)); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begun)
+	}
+	plain := min(read("b:\n"), read("b:\n"))
+	if odd := min(read("odd\n"), read("odd\n")); odd > 12*plain {
+		t.Errorf("it takes %v, and one that is not odd %v", odd, plain)
+	}
+}
 
 // FuzzMended holds that a head that was mended has nothing left to mend, ends once and
 // says no more of the body's length than the origin did.
@@ -16,7 +52,7 @@ func FuzzMended(f *testing.F) {
 		if again := mended(got); again != got {
 			t.Errorf("%q became %q, and that %q", head, got, again)
 		}
-		if headEnd([]byte(got)) != len(got) && !strings.HasPrefix(got, "\r\n") {
+		if end, _ := headEnd([]byte(got), 0); end != len(got) && !strings.HasPrefix(got, "\r\n") {
 			t.Errorf("%q became %q, which ends elsewhere", head, got)
 		}
 		if strings.Count(got, "Content-Length:") > strings.Count(strings.ToLower(head), "content-length")+strings.Count(head, ",") {

@@ -107,6 +107,9 @@ func (o *Origin) Open(ctx context.Context, kind wire.StreamKind, v Visit) (*Conn
 // Want is what a request by HTTP/1.1 asks of its stream.
 type Want struct {
 	Visit Visit
+	// Conn is the visitor's connection. Somebody else may have its address and port as
+	// soon as it has ended.
+	Conn any
 	// Apart says that it is to carry this visitor's requests alone.
 	Apart bool
 	// SignsIn says that the origin may take what comes by it from now on for the same
@@ -118,6 +121,14 @@ type Want struct {
 	// New says that it is to be one that was not used before.
 	New bool
 }
+
+// owner is whose a stream is; the zero value: anybody's.
+type owner struct {
+	visitor netip.AddrPort // a load balancer has those of several on one connection
+	conn    any
+}
+
+func (w Want) owner() owner { return owner{w.Visit.Visitor, w.Conn} }
 
 // Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one.
 func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
@@ -134,7 +145,7 @@ func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
 		s.begin()
 	}
 	if w.Apart || w.SignsIn {
-		s.of = w.Visit.Visitor
+		s.of = w.owner()
 	}
 	return s, nil
 }

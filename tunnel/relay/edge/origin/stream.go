@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/netip"
 	"net/textproto"
 	"os"
 	"sync"
@@ -32,13 +31,13 @@ var (
 // one request at a time, or to the pool of its backend.
 type Stream struct {
 	Conn  *Conn
-	br    *bufio.Reader  // nil while the stream is idle
-	of    netip.AddrPort // the visitor that it is kept for; zero: anybody
-	idle  time.Time      // since when
-	used  bool           // it has carried a request before this one
-	heard bool           // something of the answer has come
-	left  int64          // of an answer's head, what may still be read; negative outside of one
-	head  *bytes.Buffer  // what has come of an answer's head, and perhaps more; nil outside of one
+	br    *bufio.Reader // nil while the stream is idle
+	of    owner         // whom it is kept for
+	idle  time.Time     // since when
+	used  bool          // it has carried a request before this one
+	heard bool          // something of the answer has come
+	left  int64         // of an answer's head, what may still be read; negative outside of one
+	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
 
 	pool     *idleStreams // of its origin
 	patience *time.Timer  // calls wait
@@ -245,10 +244,10 @@ func (p *idleStreams) pop(w Want) *Stream {
 	defer p.mu.Unlock()
 	at := -1
 	if p.owned > 0 {
-		at = p.last(w.Visit.Visitor)
+		at = p.last(w.owner())
 	}
 	if at < 0 && !w.Apart {
-		at = p.last(netip.AddrPort{})
+		at = p.last(owner{})
 	}
 	if at < 0 {
 		return nil
@@ -262,7 +261,7 @@ func (p *idleStreams) pop(w Want) *Stream {
 }
 
 // last is where the stream of a visitor is that was used last; negative: there is none.
-func (p *idleStreams) last(of netip.AddrPort) int {
+func (p *idleStreams) last(of owner) int {
 	for i := len(p.list) - 1; i >= 0; i-- {
 		if p.list[i].of == of {
 			return i
@@ -273,7 +272,7 @@ func (p *idleStreams) last(of netip.AddrPort) int {
 
 // count counts a stream that comes into the list or leaves it.
 func (p *idleStreams) count(s *Stream, n int) {
-	if s.of.IsValid() {
+	if s.of != (owner{}) {
 		p.owned += n
 	}
 }

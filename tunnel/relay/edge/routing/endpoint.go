@@ -80,6 +80,7 @@ type Backend struct {
 	Unshared   bool   // a stream carries the requests of one visitor's connection only
 	HTTP2      bool   // the origin is to be spoken to by HTTP/2, but for changes of protocol
 	Scheme     string // of the URLs by which the origin knows itself; empty: nobody says
+	Port       int    // that such URLs may have; 0: nobody says
 	// Paths lead to origins of their own; longer ones come first.
 	Paths []wire.ClaimPath
 	// Visitors are the names of the clients that may visit a private tunnel, beside
@@ -99,7 +100,7 @@ type Backend struct {
 // NewBackend is where an endpoint's visitors go for a claim of an agent's.
 func NewBackend(a *Agent, key string, c wire.Claim) *Backend {
 	return &Backend{
-		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2, Scheme: c.Scheme,
+		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2, Scheme: c.Scheme, Port: c.Port,
 		Requests: message.NewChanges(c.RequestHeaders), Answers: message.NewChanges(c.ResponseHeaders),
 		Paths: c.Paths, Visitors: c.Visitors,
 	}

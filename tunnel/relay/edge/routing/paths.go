@@ -20,7 +20,7 @@ func (t *Table) fork(b *Backend) {
 	for _, p := range b.Paths {
 		of := &Backend{
 			Agent: b.Agent, Number: b.Number, Key: b.Key, HostHeader: cmp.Or(p.HostHeader, b.HostHeader),
-			Requests: b.Requests, Answers: b.Answers, Unshared: b.Unshared, HTTP2: p.HTTP2, Scheme: p.Scheme,
+			Requests: b.Requests, Answers: b.Answers, Unshared: b.Unshared, HTTP2: p.HTTP2, Scheme: p.Scheme, Port: p.Port,
 			whole: b, path: p.Path,
 		}
 		if p.Strip {
@@ -89,6 +89,28 @@ func (b *Backend) Inward(r *http.Request, f *message.Way) *http.Request {
 		},
 	}.Write(&out)
 	return &out
+}
+
+// Outward writes in the header of an answer to r what names the site of b's origin as the
+// visitor knows that. Secure is that of message.Outward.
+func (b *Backend) Outward(h http.Header, r *http.Request, f *message.Way, secure func() bool) {
+	message.Outward{
+		Visitors: f.Site(), Scheme: b.Scheme, Host: cmp.Or(b.HostHeader, r.Host), Port: b.Port,
+		Target: b.asked, Secure: secure,
+	}.Write(h)
+}
+
+// asked is what visitors ask for to have what b's origin calls target: an origin that
+// knows which path was taken out of that has it already.
+func (b *Backend) asked(target string) string {
+	if b.prefix == "" {
+		return target
+	}
+	resource, _, _ := strings.Cut(target, "#")
+	if _, ok := wire.MatchPath(b.path, resource); ok {
+		return target
+	}
+	return b.prefix + target
 }
 
 // Strip takes the path out of a request by HTTP/2, which is a copy.

@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"adit/internal/lend"
@@ -20,72 +20,16 @@ import (
 	"adit/tunnel/relay/signature"
 )
 
-// A webhook's body is held until its signature is found right. Anybody may send
-// one, so what is held at once is bounded, and so is the time for it to come.
-const (
-	heldOfAddress  = policy.MaxWebhookBody + 2*lastPart // at one endpoint: the longest body, or many short ones
-	heldOfEndpoint = 64 << 20
-	heldOfAll      = 256 << 20
-)
-
 // Each part of a body is twice as long as the one before.
 const (
 	firstPart = 4 << 10
 	lastPart  = 256 << 10
 )
 
-// Room is what may be held of all endpoints together. The zero value is empty.
-type Room struct{ held atomic.Int64 }
-
-// Holding counts what is held of one endpoint's bodies, of which Of is the room.
-type Holding struct {
-	Of *Room
-
-	mu  sync.Mutex
-	all int64
-	by  map[netip.Prefix]int64
-}
-
-// take takes room for n more bytes of an address, if there is some.
-func (h *Holding) take(from netip.Prefix, n int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all+n > heldOfEndpoint || h.by[from]+n > heldOfAddress {
-		return false
-	}
-	if h.Of.held.Add(n) > heldOfAll {
-		h.Of.held.Add(-n)
-		return false
-	}
-	if h.by == nil {
-		h.by = make(map[netip.Prefix]int64)
-	}
-	h.all += n
-	h.by[from] += n
-	return true
-}
-
-func (h *Holding) give(from netip.Prefix, n int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Of.held.Add(-n)
-	h.all -= n
-	if h.by[from] -= n; h.by[from] <= 0 {
-		delete(h.by, from)
-	}
-}
-
-// Bytes is how many are held of requests whose signatures are to be checked, or that
-// go on.
-func (h *Holding) Bytes() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all
-}
-
 var (
 	errNoRoom  = errors.New("too much is held of bodies whose signatures are to be checked")
 	errTooLong = errors.New("the body is longer than is let in")
+	errLate    = errors.New("the body came too late")
 )
 
 // keptBody is a body that is held. Its room is given back as it is read, and when it
@@ -94,6 +38,9 @@ type keptBody struct {
 	of   *Holding
 	from netip.Prefix
 	most int64
+	end  func() // ends its coming, at once
+
+	spared bool // it makes room for others; Room.mu guards it
 
 	mu    sync.Mutex
 	size  int64
@@ -127,7 +74,7 @@ func (k *keptBody) keep(b []byte) error {
 			if last >= 0 {
 				room = min(2*cap(k.parts[last].left), lastPart)
 			}
-			if k.shut || !k.of.take(k.from, int64(room)) {
+			if k.shut || !k.of.take(k, int64(room)) {
 				return errNoRoom
 			}
 			last++
@@ -168,7 +115,7 @@ func (k *keptBody) Read(b []byte) (int, error) {
 
 // drop gives back the first part, under mu.
 func (k *keptBody) drop() {
-	k.of.give(k.from, k.parts[0].room)
+	k.of.give(k, k.parts[0].room)
 	k.parts[0] = part{}
 	k.parts = k.parts[1:]
 }
@@ -223,6 +170,7 @@ type Coming struct {
 	Control *http.ResponseController // of the request, whose reading ends in time
 	Within  time.Duration
 	Linger  time.Duration // that one who is refused is listened to
+	Last    func()        // has a connection of HTTP/1 end with the answer
 }
 
 // Print is of the secret that has signed.
@@ -241,6 +189,7 @@ func (k *Webhook) Decide(ctx context.Context, r *http.Request, how Coming) (*htt
 			return r, policy.Decision{Allowed: true}
 		}
 		if err := k.take(ctx, how, body); err != nil {
+			k.Close()
 			return r, refusalOf(err)
 		}
 		r.Body = k.body
@@ -253,8 +202,13 @@ func (k *Webhook) Decide(ctx context.Context, r *http.Request, how Coming) (*htt
 
 // take reads a body until its end.
 func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, how.Within)
-	defer cancel()
+	ctx, stopTimer := context.WithTimeout(ctx, how.Within)
+	defer stopTimer()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	k.body.end = func() { end(errNoRoom) }
+	k.body.of.begin(k.body)
+	defer k.body.of.come(k.body)
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -263,6 +217,12 @@ func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err err
 	defer func() {
 		if !stop() {
 			<-done // it would come behind the next
+			if err == nil {
+				// net/http watches the connection behind a body that is whole, and takes that
+				// deadline for the end of the visitor, and of the connection's next requests.
+				how.Last()
+				err = cmp.Or(spared(ctx), errLate)
+			}
 		}
 		switch {
 		case err == nil: // what comes next on the connection has a time of its own
@@ -283,10 +243,18 @@ func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err err
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read the body: %w", err)
+			return fmt.Errorf("read the body: %w", cmp.Or(spared(ctx), err))
 		}
 		mem.Done(n)
 	}
+}
+
+// spared is why a body comes no more that has made room for others; nil: it has not.
+func spared(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errNoRoom) {
+		return cause
+	}
+	return nil
 }
 
 // refusalOf says which rule a body meets that could not be held.

@@ -15,8 +15,9 @@ func block(n int) netip.Prefix { return netblock.Of(netip.AddrFrom4([4]byte{192,
 // TestRoomForBodiesIsBounded takes all there is: of an address, an endpoint, a node.
 func TestRoomForBodiesIsBounded(t *testing.T) {
 	room := new(Room)
+	of := func(h *Holding, n int) *keptBody { return &keptBody{of: h, from: block(n)} }
 	all := func(h *Holding, n int) (taken int64) {
-		for h.take(block(n), lastPart) {
+		for h.take(of(h, n), lastPart) {
 			taken += lastPart
 		}
 		return taken
@@ -38,8 +39,61 @@ func TestRoomForBodiesIsBounded(t *testing.T) {
 	if sum != heldOfAll {
 		t.Errorf("the node holds %d, want %d", sum, heldOfAll)
 	}
-	if first.give(block(1), lastPart); !first.take(block(2), lastPart) {
+	if first.give(of(&first, 1), lastPart); !first.take(of(&first, 2), lastPart) {
 		t.Error("what was given back cannot be taken")
+	}
+}
+
+// TestWhoHoldsMostMakesRoom has two strangers hold all that may be of an endpoint, and others
+// all that may be of a node, with bodies that do not end: who comes with less is not kept out.
+func TestWhoHoldsMostMakesRoom(t *testing.T) {
+	room := new(Room)
+	ended := map[*keptBody]bool{}
+	begins := func(h *Holding, n int) *keptBody {
+		k := &keptBody{of: h, from: block(n), most: heldOfAll}
+		k.end = func() { ended[k] = true }
+		h.begin(k)
+		return k
+	}
+	size := map[*keptBody]int64{}
+	fill := func(h *Holding, n int) *keptBody {
+		k := begins(h, n)
+		for h.take(k, lastPart) {
+			size[k] += lastPart
+		}
+		return k
+	}
+	site := &Holding{Of: room}
+	first, second := fill(site, 1), fill(site, 2)
+	if len(ended) > 0 {
+		t.Error("who fills the room has others end")
+	}
+	small := begins(site, 3)
+	if err := small.keep(make([]byte, 100<<10)); err != nil {
+		t.Errorf("one more body: %v", err)
+	}
+	if !ended[first] || ended[second] || ended[small] {
+		t.Errorf("ended: the first: %v, the second: %v, the small one: %v", ended[first], ended[second], ended[small])
+	}
+	site.give(first, size[first]) // as one does that has ended
+	if got := site.Bytes(); got > heldOfEndpoint || site.held.leaving != 0 || room.all.leaving != 0 {
+		t.Errorf("%d bytes are held, and %d and %d on their way out", got, site.held.leaving, room.all.leaving)
+	}
+
+	clear(ended)
+	for i := range 4 { // other sites have the rest of what there is on the node
+		h := &Holding{Of: room}
+		fill(h, 10+2*i)
+		fill(h, 11+2*i)
+	}
+	if got := room.all.all; got < heldOfAll {
+		t.Fatalf("%d bytes are held on the node", got)
+	}
+	if err := begins(&Holding{Of: room}, 5).keep(make([]byte, 100<<10)); err != nil || len(ended) == 0 {
+		t.Errorf("a body of another site: %v, and %d have ended", err, len(ended))
+	}
+	if got := room.all.all; got > heldOfAll+heldOfAll/8 {
+		t.Errorf("%d bytes are held on the node", got)
 	}
 }
 
