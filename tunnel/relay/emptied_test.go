@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adit/tunnel/relay/backup"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
@@ -72,12 +73,16 @@ func TestNodeBeginsNoRelayBesideOthers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	everywhere(t, c.all, &http.Client{Transport: &http.Transport{}}, "shop.relay.test", "hello")
+	eventually(t, "the node says that the store is lost", func() bool { return first.store.Condition() == store.Lost })
 	if _, err := backup.Restore(t.Context(), c.config(2), document); err != nil {
 		t.Fatal(err)
 	}
 	second := c.add()
 	c.awaitWhole(c.all...)
 	everywhere(t, c.all, &http.Client{Transport: &http.Transport{}}, "shop.relay.test", "hello")
+	if first.store.Condition() != store.Lost || second.store.Condition() != store.Here {
+		t.Errorf("after a restore: got %s and %s, want that the node that ran is to be restarted", first.store.Condition(), second.store.Condition())
+	}
 	connect(t, second.at(token), "i2").mustClaim("k", wire.Claim{Type: wire.TypeHTTP}, "")
 }
 

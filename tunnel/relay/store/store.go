@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -162,6 +163,14 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
+		s.tables.Of(func(ctx context.Context) (string, error) {
+			w, _, err := lead.Get(ctx, SettingAuthority)
+			sum := sha256.Sum256(w.Value)
+			if len(w.Value) == 0 {
+				return "", err
+			}
+			return string(sum[:]), err
+		})
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
 	if err := s.loadStreams(ctx, cfg); err != nil {
@@ -267,6 +276,29 @@ func (s *Store) Writes() bucket.Writes { return s.took.Written() }
 
 // Connected reports whether the store can be reached now.
 func (s *Store) Connected() bool { return s.engine.Connected() }
+
+// Condition is how the store is.
+type Condition = table.Condition
+
+// Conditions of a store.
+const (
+	Here   = table.Here
+	Silent = table.Silent
+	Lost   = table.Lost
+	Away   = Condition("away") // it cannot be reached
+)
+
+// Conditions are all of them.
+var Conditions = []Condition{Here, Away, Silent, Lost}
+
+// Condition says what the store is like now, as far as this node knows. With a server in
+// this process it is always here.
+func (s *Store) Condition() Condition {
+	if c := s.tables.Condition(); c == Lost || s.Connected() {
+		return c
+	}
+	return Away
+}
 
 // OnWrite has f told of this node's own writes that others should know of at
 // once, after they were acknowledged. f must not wait.

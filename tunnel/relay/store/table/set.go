@@ -17,12 +17,7 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-const (
-	noticeSubject = "adit.changed"
-	// keepUpEvery is how often a node asks whether its watches have brought all there
-	// is.
-	keepUpEvery = 5 * time.Second
-)
+const noticeSubject = "adit.changed"
 
 // Engine is where tables are kept.
 type Engine interface {
@@ -49,6 +44,8 @@ type Set struct {
 	wrote atomic.Pointer[func(Change)] // is told of own writes; nil: nobody
 	work  sync.WaitGroup               // the tables' following
 
+	conditions conditions
+
 	mu     sync.Mutex
 	byName map[string]followed
 }
@@ -56,7 +53,7 @@ type Set struct {
 // followed is what a Set does with its tables.
 type followed interface {
 	refollow()
-	keepUp(context.Context)
+	keepUp(context.Context) error
 	told(Change)
 	noticed(notice)
 }
@@ -119,24 +116,6 @@ func (s *Set) all() []followed {
 func (s *Set) FollowAnew() {
 	for _, t := range s.all() {
 		t.refollow()
-	}
-}
-
-// KeepUp reads from the buckets' leaders what the watches do not bring, now and
-// until life ends. Any server that keeps a bucket serves watches of it, and one
-// that lost its way in a crash serves old values for minutes and does not know.
-func (s *Set) KeepUp(life context.Context) {
-	tick := time.NewTicker(keepUpEvery)
-	defer tick.Stop()
-	for {
-		for _, t := range s.all() {
-			t.keepUp(life)
-		}
-		select {
-		case <-tick.C:
-		case <-life.Done():
-			return
-		}
 	}
 }
 
