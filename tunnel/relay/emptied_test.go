@@ -1,12 +1,16 @@
 package relay
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"adit/tunnel/relay/backup"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
@@ -46,6 +50,68 @@ func TestStoreThatWasEmptiedFoundsNoOtherRelay(t *testing.T) {
 			}
 			connect(t, startRelay(t, r.cfg).client(t, "shop"), "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP}, "")
 		})
+	}
+}
+
+// TestNodeBeginsNoRelayBesideOthers has NATS lose all while a node runs, and another start
+// in an empty folder: it begins no relay that no token leads to.
+func TestNodeBeginsNoRelayBesideOthers(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	server := natstest.Start(t)
+	c := &testNodes{tb: t, dir: t.TempDir(), urls: []string{server.URL()}}
+	first := c.add()
+	token := first.client(t, "shop")
+	document := first.backup(t)
+	a := connect(t, token, "i1")
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("hello")))
+	server.Empty()
+	eventually(t, "the node is back at NATS", first.store.Connected)
+	if another, err := New(Options{Config: c.config(1)}); err == nil {
+		another.Close()
+		t.Fatal("it began another relay")
+	} else if !strings.Contains(err.Error(), "adit relay restore") {
+		t.Errorf("got %v", err)
+	}
+	everywhere(t, c.all, &http.Client{Transport: &http.Transport{}}, "shop.relay.test", "hello")
+	eventually(t, "the node says that the store is lost", func() bool { return first.store.Condition() == store.Lost })
+	if _, err := backup.Restore(t.Context(), c.config(2), document); err != nil {
+		t.Fatal(err)
+	}
+	second := c.add()
+	c.awaitWhole(c.all...)
+	everywhere(t, c.all, &http.Client{Transport: &http.Transport{}}, "shop.relay.test", "hello")
+	if first.store.Condition() != store.Lost || second.store.Condition() != store.Here {
+		t.Errorf("after a restore: got %s and %s, want that the node that ran is to be restarted", first.store.Condition(), second.store.Condition())
+	}
+	connect(t, second.at(token), "i2").mustClaim("k", wire.Claim{Type: wire.TypeHTTP}, "")
+}
+
+// TestNodesBeginARelayTogether has several nodes start at once where there is none.
+func TestNodesBeginARelayTogether(t *testing.T) {
+	c := &testNodes{tb: t, dir: t.TempDir(), urls: []string{natstest.Start(t).URL()}}
+	var begun sync.WaitGroup
+	all := make([]*Relay, 4)
+	for i := range all {
+		cfg := testConfig(filepath.Join(c.dir, fmt.Sprint(i)))
+		cfg.NATS.URLs, cfg.Nodes.Listen = c.urls, "127.0.0.1:0"
+		begun.Go(func() {
+			r, err := New(Options{Config: cfg})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			all[i] = r
+		})
+	}
+	begun.Wait()
+	for _, r := range all {
+		if r == nil {
+			continue
+		}
+		if r.authority.Fingerprint() != all[0].authority.Fingerprint() {
+			t.Error("two nodes have begun two relays")
+		}
+		r.Close()
 	}
 }
 

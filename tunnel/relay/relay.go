@@ -166,6 +166,7 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	conf.Log, conf.Founded = r.log, datadir.Founded(r.cfg.DataDir)
+	conf.Beginning = !conf.Founded
 	if r.store, err = store.Open(ctx, conf); err != nil {
 		return err
 	}

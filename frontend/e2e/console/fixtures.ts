@@ -25,6 +25,7 @@ const day = 86_400;
 
 export const status: Status = {
   status: 'ok',
+  store: 'here',
   version: 'v1.0.0',
   node: 'relay-1',
   domain: 'relay.example',

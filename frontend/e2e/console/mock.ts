@@ -62,6 +62,7 @@ export class ConsoleMock {
     kind: 'user',
     totp: true,
   };
+  status = { ...have.status };
   clients = have.clients();
   policies = have.policies();
   /** Domains that were taken from their clients. */
@@ -239,7 +240,7 @@ export class ConsoleMock {
         return (this.session = { ...this.session, signed_in: true, setup_needed: false });
       },
     ],
-    ['GET status', () => have.status],
+    ['GET status', () => this.status],
     [
       'GET figures',
       (_, __, q) =>

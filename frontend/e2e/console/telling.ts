@@ -40,6 +40,23 @@ const lines = (page: Page) =>
   );
 
 export const scenarios = {
+  'what NATS has lost is told first': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/overview`);
+    await text(page, 'Connected agents').waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0);
+    for (const [store, words] of [
+      ['silent', 'does not answer for all its parts'],
+      ['lost', 'adit relay restore'],
+      ['away', 'does not reach its store'],
+    ] as const) {
+      mock.status.store = store;
+      await page.reload();
+      const told = page.getByRole('alert');
+      await told.waitFor();
+      assert.ok((await told.innerText()).includes(words), store);
+    }
+  }),
+
   'a line of the access log ends where an address may': scenario(
     async (page, mock) => {
       for (const width of [1280, 1360, 1440, 1920]) {

@@ -91,7 +91,7 @@ func (c *Console) probes() {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		return json.NewEncoder(w).Encode(map[string]string{"status": state})
+		return json.NewEncoder(w).Encode(map[string]string{"status": state, "store": c.cfg.Relay.StoreCondition()})
 	})
 	c.handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
 		if !c.cfg.OpenMetrics {

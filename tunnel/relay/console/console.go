@@ -51,6 +51,7 @@ type Relay interface {
 	Metrics() string // as Prometheus reads them
 	Backup(ctx context.Context) (any, error)
 	Ready() string // why it should get no new visitors, or ""
+	StoreCondition() string
 	Operator
 }
 

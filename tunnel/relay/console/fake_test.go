@@ -163,6 +163,8 @@ func (f *fakeRelay) Backup(context.Context) (any, error) {
 }
 func (f *fakeRelay) Ready() string { return "" }
 
+func (f *fakeRelay) StoreCondition() string { return "here" }
+
 func (f *fakeRelay) BeginChange(context.Context, string) (func(error), error) {
 	return func(error) {}, f.away
 }

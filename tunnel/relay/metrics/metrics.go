@@ -214,6 +214,11 @@ func (s Sources) storeFigures(p *prom.Text) {
 	w := s.Store.Writes()
 	p.Family("adit_relay_store_connected", "gauge", "Whether the store can be reached.")
 	p.Sample(prom.Truth(s.Store.Connected()))
+	p.Family("adit_relay_store_condition", "gauge", "1 for what the store is like: here; away, it cannot be reached; silent, a part of it does not answer; lost, what the relay kept in NATS is gone.")
+	now := s.Store.Condition()
+	for _, c := range store.Conditions {
+		p.Sample(prom.Truth(c == now), "condition", string(c))
+	}
 	p.Family("adit_relay_store_writes_total", "counter", "Writes to the store by outcome.")
 	p.Sample(float64(w.Done), "outcome", "done")
 	p.Sample(float64(w.Errors), "outcome", "error")

@@ -43,6 +43,9 @@ func (o *Operator) Ready() string {
 	return ""
 }
 
+// StoreCondition is how the store is: one of store.Conditions.
+func (o *Operator) StoreCondition() string { return string(o.cfg.Store.Condition()) }
+
 // Metrics are the relay's figures as Prometheus reads them.
 func (o *Operator) Metrics() string { return o.cfg.Figures.Text(o.Ready() == "") }
 

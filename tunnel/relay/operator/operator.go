@@ -117,6 +117,7 @@ func (o *Operator) Status() console.Status {
 	if draining {
 		s.State = "draining"
 	}
+	s.Store = o.StoreCondition()
 	for _, c := range o.cfg.Store.Clients.List() {
 		if c.Active() {
 			s.Clients++

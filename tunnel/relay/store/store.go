@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -49,6 +50,9 @@ type Config struct {
 	// Founded says that the data folder is of a node whose relay the store had in it: one
 	// without any has lost it then, and is not opened.
 	Founded bool
+	// Beginning says that a relay is begun where the store has none: it is not opened where
+	// other nodes of one run all the same.
+	Beginning bool
 	// Domain is the relay's, which a migration may need to know.
 	Domain string
 	// Log may be nil.
@@ -130,10 +134,15 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	if cfg.Founded {
-		if err := s.Settings.refuseEmptied(ctx, leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}, cfg); err != nil {
-			return err
-		}
+	lead := leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: kv.Bucket()}
+	switch {
+	case cfg.Founded:
+		err = s.Settings.refuseEmptied(ctx, lead, cfg)
+	case cfg.Beginning && !s.engine.Alone():
+		err = s.refuseBeside(ctx, lead)
+	}
+	if err != nil {
+		return err
 	}
 	s.migration = migration{s.engine.Bucket, cfg.Domain}
 	if err := s.migration.run(ctx, s.Settings, s.log); err != nil {
@@ -154,12 +163,23 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
-		if err := s.tables.Listen(); err != nil {
-			return err
-		}
+		s.tables.Of(func(ctx context.Context) (string, error) {
+			w, _, err := lead.Get(ctx, SettingAuthority)
+			sum := sha256.Sum256(w.Value)
+			if len(w.Value) == 0 {
+				return "", err
+			}
+			return string(sum[:]), err
+		})
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
-	return s.loadStreams(ctx, cfg)
+	if err := s.loadStreams(ctx, cfg); err != nil {
+		return err
+	}
+	if s.engine.Alone() {
+		return nil
+	}
+	return s.tables.Listen() // last: who begins a relay takes who listens for a node of one
 }
 
 // loadTables reads what is kept in memory.
@@ -256,6 +276,29 @@ func (s *Store) Writes() bucket.Writes { return s.took.Written() }
 
 // Connected reports whether the store can be reached now.
 func (s *Store) Connected() bool { return s.engine.Connected() }
+
+// Condition is how the store is.
+type Condition = table.Condition
+
+// Conditions of a store.
+const (
+	Here   = table.Here
+	Silent = table.Silent
+	Lost   = table.Lost
+	Away   = Condition("away") // it cannot be reached
+)
+
+// Conditions are all of them.
+var Conditions = []Condition{Here, Away, Silent, Lost}
+
+// Condition says what the store is like now, as far as this node knows. With a server in
+// this process it is always here.
+func (s *Store) Condition() Condition {
+	if c := s.tables.Condition(); c == Lost || s.Connected() {
+		return c
+	}
+	return Away
+}
 
 // OnWrite has f told of this node's own writes that others should know of at
 // once, after they were acknowledged. f must not wait.

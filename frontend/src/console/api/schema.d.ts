@@ -775,8 +775,15 @@ export interface components {
             service: "relay";
         };
         Readiness: {
+            /** @description ready; draining; or store_away: the store cannot be reached. */
             status: string;
+            store: components["schemas"]["StoreCondition"];
         };
+        /**
+         * @description here; away: it cannot be reached; silent: a part of it does not answer; lost: what the relay kept in NATS is gone, or another relay's is in its place.
+         * @enum {string}
+         */
+        StoreCondition: "here" | "away" | "silent" | "lost";
         /** @description Who is signed in; while nobody is, signed_in is false. */
         SignedIn: {
             signed_in: boolean;
@@ -919,6 +926,7 @@ export interface components {
         };
         Status: {
             status: string;
+            store: components["schemas"]["StoreCondition"];
             version: string;
             node: string;
             domain: string;

@@ -165,6 +165,12 @@ export const en = {
   'scope.write.text': 'May also change clients, policies and sinks.',
   'relay.ok': 'Running',
   'relay.draining': 'Draining',
+  'store.away':
+    'This node does not reach its store. What runs goes on; nothing can be changed until it is back.',
+  'store.silent':
+    'The store does not answer for all its parts. What runs goes on; what is there cannot be changed until it does.',
+  'store.lost':
+    'NATS has lost what the relay kept there. This node serves on what it knows: bring the backup back with “adit relay restore”, into an empty data folder, and then restart the nodes that run, one after another.',
   'total.clients': 'Clients',
   'total.agents': 'Connected agents',
   'total.endpoints': 'Endpoints',

@@ -158,6 +158,10 @@ export const zh: Messages = {
   'scope.write.text': '还可修改客户端、策略和日志转发。',
   'relay.ok': '运行中',
   'relay.draining': '正在排空',
+  'store.away': '此节点无法访问其存储。正在运行的不受影响；恢复之前无法作任何更改。',
+  'store.silent': '存储的某些部分没有响应。正在运行的不受影响；恢复响应之前无法更改其中的内容。',
+  'store.lost':
+    'NATS 已丢失中继保存在其中的数据。此节点凭已知内容继续服务：请用“adit relay restore”把备份恢复到空的数据目录，然后逐个重启正在运行的节点。',
   'total.clients': '客户端',
   'total.agents': '在线代理',
   'total.endpoints': '端点',

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/textproto"
 	"strings"
@@ -21,8 +22,18 @@ import (
 // askTime is how long a request may take whose caller does not say so.
 const askTime = 2 * time.Second
 
-// codeNoMessage is what JetStream answers when there is nothing under a subject.
-const codeNoMessage jetstream.ErrorCode = 10037
+const (
+	// codeNoMessage is what JetStream answers when there is nothing under a subject.
+	codeNoMessage jetstream.ErrorCode = 10037
+	// codeNoStream is what it answers when there is no such bucket.
+	codeNoStream jetstream.ErrorCode = 10059
+)
+
+// IsGone reports whether an error says that there is no such bucket.
+func IsGone(err error) bool {
+	var answer *jetstream.APIError
+	return errors.As(err, &answer) && answer.ErrorCode == codeNoStream
+}
 
 // Leader is whichever server leads a bucket.
 type Leader struct {

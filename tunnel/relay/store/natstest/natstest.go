@@ -6,6 +6,7 @@ package natstest
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -132,6 +133,16 @@ func (s *Server) Start() {
 func (s *Server) Stop() {
 	s.ns.Shutdown()
 	s.ns.WaitForShutdown()
+}
+
+// Empty has the server lose all that it has on its disk.
+func (s *Server) Empty() {
+	s.tb.Helper()
+	s.Stop()
+	if err := os.RemoveAll(s.opts.StoreDir); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.Start()
 }
 
 // Refused is how many requests of JetStream's API the server has answered with

@@ -17,11 +17,14 @@ const (
 
 // keepUp reads what the bucket had when it was asked before and no watch has
 // brought yet; the first time what it has now, since the bucket was read. Without
-// a leader there is nothing newer.
-func (t *Table[T]) keepUp(ctx context.Context) {
+// a leader there is nothing newer. The error is of a bucket that could not be asked.
+func (t *Table[T]) keepUp(ctx context.Context) error {
 	newest, err := t.leader.Last(ctx)
 	if err != nil {
-		return
+		return err
+	}
+	if newest < t.newest && t.isAnother(ctx) {
+		return errAnother
 	}
 	due := t.newest
 	first := due == 0
@@ -31,13 +34,13 @@ func (t *Table[T]) keepUp(ctx context.Context) {
 	t.newest = newest
 	seen := t.seen.Load()
 	if seen >= due {
-		return
+		return nil
 	}
 	read := 0
 	for rev := seen + 1; rev <= due; read++ {
 		w, ok, err := t.leader.Next(ctx, rev)
 		if err != nil {
-			return
+			return err
 		}
 		if !ok {
 			break
@@ -50,17 +53,18 @@ func (t *Table[T]) keepUp(ctx context.Context) {
 	for {
 		seen = t.seen.Load()
 		if seen >= due {
-			return // the watch came meanwhile
+			return nil // the watch came meanwhile
 		}
 		if t.seen.CompareAndSwap(seen, due) {
 			break
 		}
 	}
 	if first || read == 0 { // a write of this moment; or what was written last is over
-		return
+		return nil
 	}
 	t.log.Warn("a server of the store lags behind the others; what it lacks was read from their leader", "table", t.name, "changes", read)
 	t.refollow()
+	return nil
 }
 
 // CatchUp returns when all that was written up to a revision is in memory. What the

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,12 +17,7 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-const (
-	noticeSubject = "adit.changed"
-	// keepUpEvery is how often a node asks whether its watches have brought all there
-	// is.
-	keepUpEvery = 5 * time.Second
-)
+const noticeSubject = "adit.changed"
 
 // Engine is where tables are kept.
 type Engine interface {
@@ -48,6 +44,8 @@ type Set struct {
 	wrote atomic.Pointer[func(Change)] // is told of own writes; nil: nobody
 	work  sync.WaitGroup               // the tables' following
 
+	conditions conditions
+
 	mu     sync.Mutex
 	byName map[string]followed
 }
@@ -55,7 +53,7 @@ type Set struct {
 // followed is what a Set does with its tables.
 type followed interface {
 	refollow()
-	keepUp(context.Context)
+	keepUp(context.Context) error
 	told(Change)
 	noticed(notice)
 }
@@ -121,24 +119,6 @@ func (s *Set) FollowAnew() {
 	}
 }
 
-// KeepUp reads from the buckets' leaders what the watches do not bring, now and
-// until life ends. Any server that keeps a bucket serves watches of it, and one
-// that lost its way in a crash serves old values for minutes and does not know.
-func (s *Set) KeepUp(life context.Context) {
-	tick := time.NewTicker(keepUpEvery)
-	defer tick.Stop()
-	for {
-		for _, t := range s.all() {
-			t.keepUp(life)
-		}
-		select {
-		case <-tick.C:
-		case <-life.Done():
-			return
-		}
-	}
-}
-
 // Close ends the notices, and waits for all tables whose life has ended.
 func (s *Set) Close() {
 	if s.heard != nil {
@@ -172,6 +152,24 @@ func (s *Set) Listen() error {
 	}
 	s.heard = sub
 	return nil
+}
+
+// listenTime is how long the cluster may take to say that nobody listens.
+const listenTime = 500 * time.Millisecond
+
+// Others reports whether another node listens to notices now. This set must not, yet.
+func (s *Set) Others(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	// Nobody answers an empty notice; where nobody hears it, the server says so.
+	switch _, err := s.cfg.Engine.JetStream().Conn().RequestWithContext(ctx, noticeSubject, nil); {
+	case err == nil, errors.Is(err, context.DeadlineExceeded):
+		return true, nil
+	case errors.Is(err, nats.ErrNoResponders):
+		return false, nil
+	default:
+		return false, fmt.Errorf("ask for other nodes: %w", err)
+	}
 }
 
 // notify tells other nodes of a write. A node that it does not reach learns of the

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/leader"
+)
+
+const (
+	// otherNodes is how long other nodes are looked for: they come back to servers that
+	// have just started within less.
+	otherNodes = 500 * time.Millisecond
+	otherLook  = 100 * time.Millisecond
+	// beginTime is how long another node may take to begin the relay.
+	beginTime = 5 * time.Second
+)
+
+var errOthersRun = errors.New("other nodes of this relay run, but the NATS cluster has nothing of it any more; bring the backup back " +
+	"with adit relay restore, into an empty data folder, and then restart the nodes one after another; to begin a new relay instead, end all other nodes first")
+
+// refuseBeside returns an error if the store has no relay, and there are nodes of one all
+// the same: they have it in memory, and a new one would take its place. Nodes that begin
+// one together wait for the one that is first.
+func (s *Store) refuseBeside(ctx context.Context, l leader.Leader) error {
+	begun := time.Now()
+	for alone := begun; ; {
+		switch _, err := s.Settings.Get(ctx, SettingAuthority); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, bucket.ErrNotFound):
+			return err
+		}
+		others, err := s.tables.Others(ctx)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return err
+		case others:
+			alone = now
+		case now.Sub(alone) >= otherNodes:
+			return nil
+		}
+		if others && now.Sub(begun) >= beginTime {
+			_, there, err := l.Get(ctx, SettingAuthority) // the server that was asked may lag
+			if err != nil {
+				return fmt.Errorf("read setting %s: %w", SettingAuthority, err)
+			}
+			if !there {
+				return errOthersRun
+			}
+		}
+		pause := time.NewTimer(otherLook)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"adit/tunnel/relay/store/leader"
+)
+
+// keepUpEvery is how often a node asks whether its watches have brought all there is.
+const keepUpEvery = 5 * time.Second
+
+// Condition is how a store is that nodes share.
+type Condition string
+
+// Conditions of a store.
+const (
+	Here Condition = "here"
+	// Silent is a store of which a part does not answer: nothing can be changed there now.
+	Silent Condition = "silent"
+	// Lost is one of which a part is not there any more, or in whose place there is another:
+	// another relay's, or what was restored. What is known of it stays in memory.
+	Lost Condition = "lost"
+)
+
+// conditions are what a Set finds out about its store.
+type conditions struct {
+	which func(context.Context) (string, error) // see Set.Of
+
+	mu    sync.Mutex
+	relay string    // that which said first
+	last  Condition // when it was asked last
+	now   Condition // when it was asked last but one, and since; empty: Here
+}
+
+// Of has KeepUp ask whose the store is: another answer than the first says that another's
+// is in its place, and none says nothing. It is called before KeepUp.
+func (s *Set) Of(which func(context.Context) (string, error)) { s.conditions.which = which }
+
+// Condition is what the store is like, as KeepUp has found twice, so that a server that
+// has just started and does not know its buckets yet is not believed.
+func (s *Set) Condition() Condition {
+	s.conditions.mu.Lock()
+	defer s.conditions.mu.Unlock()
+	if s.conditions.now == "" {
+		return Here
+	}
+	return s.conditions.now
+}
+
+// KeepUp reads from the buckets' leaders what the watches do not bring, now and until
+// life ends. Any server that keeps a bucket serves watches of it, and one that lost its
+// way in a crash serves old values for minutes and does not know.
+func (s *Set) KeepUp(life context.Context) {
+	tick := time.NewTicker(keepUpEvery)
+	defer tick.Stop()
+	for {
+		now := conditionOf(s.theirs(life))
+		for _, t := range s.all() {
+			now = worse(now, conditionOf(t.keepUp(life)))
+		}
+		if life.Err() == nil {
+			s.found(now)
+		}
+		select {
+		case <-tick.C:
+		case <-life.Done():
+			return
+		}
+	}
+}
+
+var errAnother = errors.New("another store is in the place of the one that was opened")
+
+// theirs returns errAnother if the store is another relay's than it was.
+func (s *Set) theirs(ctx context.Context) error {
+	c := &s.conditions
+	if c.which == nil {
+		return nil
+	}
+	relay, err := c.which(ctx)
+	if err != nil || relay == "" {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.relay == "" {
+		c.relay = relay
+	}
+	if relay != c.relay {
+		return errAnother
+	}
+	return nil
+}
+
+// conditionOf is what an error says that came of asking.
+func conditionOf(err error) Condition {
+	switch {
+	case err == nil:
+		return Here
+	case errors.Is(err, errAnother), leader.IsGone(err):
+		return Lost
+	}
+	return Silent
+}
+
+func worse(a, b Condition) Condition {
+	for _, c := range []Condition{Lost, Silent} {
+		if a == c || b == c {
+			return c
+		}
+	}
+	return Here
+}
+
+// found takes in what the store is like, and tells of it once it was so twice.
+func (s *Set) found(now Condition) {
+	c := &s.conditions
+	c.mu.Lock()
+	before, twice := c.now, now == c.last
+	c.last = now
+	if twice {
+		c.now = now
+	}
+	c.mu.Unlock()
+	switch {
+	case !twice || now == before || now == Here && before == "":
+	case now == Lost:
+		s.cfg.Log.Error("NATS has lost what the relay kept there; this node serves on what it knows: " +
+			"bring the backup back with adit relay restore, into an empty data folder, and then restart the nodes that run, one after another")
+	case now == Silent:
+		s.cfg.Log.Warn("the store does not answer for all its parts; what is there cannot be changed until it does")
+	default:
+		s.cfg.Log.Info("the store answers again", "before", string(before))
+	}
+}

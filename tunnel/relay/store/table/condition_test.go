@@ -1,0 +1,97 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/natstest"
+)
+
+// TestConditionIsBelievedTheSecondTime and told of once.
+func TestConditionIsBelievedTheSecondTime(t *testing.T) {
+	var log bytes.Buffer
+	s := NewSet(Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for i, step := range []struct {
+		found, want Condition
+		told        string // part of the line that is logged; empty: none
+	}{
+		{Here, Here, ""},
+		{Here, Here, ""},
+		{Lost, Here, ""}, // a server that has just started
+		{Here, Here, ""},
+		{Silent, Here, ""},
+		{Lost, Here, ""},
+		{Lost, Lost, "level=ERROR"},
+		{Lost, Lost, ""},
+		{Silent, Lost, ""},
+		{Silent, Silent, "level=WARN"},
+		{Here, Silent, ""},
+		{Here, Here, "level=INFO"},
+		{Here, Here, ""},
+	} {
+		log.Reset()
+		s.found(step.found)
+		if s.Condition() != step.want || (log.Len() > 0) != (step.told != "") || !strings.Contains(log.String(), step.told) {
+			t.Errorf("step %d, %s: got %s and %q, want %s and %q", i, step.found, s.Condition(), log.String(), step.want, step.told)
+		}
+	}
+}
+
+// TestConditionIsThatOfItsWorstPart of a store whose relay may be another one.
+func TestConditionIsThatOfItsWorstPart(t *testing.T) {
+	n := begin(t, natstest.Start(t).URL())
+	tab := n.table(t, "policies")
+	put(t, tab, "domain.a", "asks for a password")
+	if err := tab.keepUp(t.Context()); err != nil || conditionOf(err) != Here {
+		t.Errorf("a bucket that is there: got %v", err)
+	}
+	if err := tab.js.DeleteKeyValue(t.Context(), tab.kv.Bucket()); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.keepUp(t.Context()); conditionOf(err) != Lost {
+		t.Errorf("a bucket that is not there any more: got %v", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := tab.keepUp(gone); conditionOf(err) != Silent {
+		t.Errorf("a bucket that does not answer: got %v", err)
+	}
+	for _, of := range [][3]Condition{{Here, Here, Here}, {Here, Silent, Silent}, {Silent, Here, Silent}, {Lost, Silent, Lost}, {Here, Lost, Lost}} {
+		if got := worse(of[0], of[1]); got != of[2] {
+			t.Errorf("%s and %s: got %s", of[0], of[1], got)
+		}
+	}
+}
+
+// TestAnotherRelaysStoreIsNoticed, and one that does not say whose it is is not.
+func TestAnotherRelaysStoreIsNoticed(t *testing.T) {
+	var says string
+	var fails error
+	s := NewSet(Config{Log: slog.New(slog.DiscardHandler)})
+	s.Of(func(context.Context) (string, error) { return says, fails })
+	for i, step := range []struct {
+		says  string
+		fails error
+		want  Condition
+	}{
+		{"", nil, Here}, // a relay that is just beginning
+		{"one", nil, Here},
+		{"one", nil, Here},
+		{"", errors.New("no answer"), Silent},
+		{"", fmt.Errorf("ask: %w", &jetstream.APIError{ErrorCode: 10059}), Lost},
+		{"other", nil, Lost},
+		{"one", nil, Here},
+	} {
+		says, fails = step.says, step.fails
+		if got := conditionOf(s.theirs(t.Context())); got != step.want {
+			t.Errorf("step %d: got %s, want %s", i, got, step.want)
+		}
+	}
+}
