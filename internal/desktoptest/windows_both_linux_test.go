@@ -21,8 +21,8 @@ func TestWindowsInstallersLeaveEachOthersWorkAlone(t *testing.T) {
 	goesOn := func(how string) {
 		t.Helper()
 		w.answers("0.1.0")
-		if !w.exists(programs+"adit.exe") || !w.has(serviceKey) || !w.has(runKey, "Adit") {
-			t.Errorf("what the %s has installed is not whole any more", how)
+		if program, service, tray := w.exists(programs+"adit.exe"), w.has(serviceKey), w.has(runKey, "Adit"); !program || !service || !tray {
+			t.Errorf("what the %s has installed is not whole any more: the program is there: %v, the service: %v, the tray: %v", how, program, service, tray)
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"adit/internal/freeport"
 	"adit/tunnel/wire"
 )
 
@@ -69,7 +70,10 @@ func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
 func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, signsIn(t))
-	var from *net.TCPAddr
+	from, err := net.ResolveTCPAddr("tcp", freeport.Loopback(t)) // which nobody else takes meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
 	ask := func(header, want string) {
 		t.Helper()
 		conn, err := (&net.Dialer{LocalAddr: from}).DialContext(t.Context(), "tcp", hostOf(t, s.http))
@@ -77,7 +81,6 @@ func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		from = conn.LocalAddr().(*net.TCPAddr)
 		_ = conn.(*net.TCPConn).SetLinger(0) // the port is free at once
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: signs.relay.test\r\n%s\r\n", header)

@@ -87,7 +87,7 @@ func (f *fakeRelay) err() error {
 }
 
 func (f *fakeRelay) Status() Status {
-	return Status{State: "ok", Version: "v1", Node: "n1", Domain: "relay.test", StartedAt: fakeTime, Sessions: 3}
+	return Status{State: "ok", Store: "here", Version: "v1", Node: "n1", Domain: "relay.test", StartedAt: fakeTime, Sessions: 3}
 }
 
 func (f *fakeRelay) Clients() []Client {
