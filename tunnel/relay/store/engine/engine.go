@@ -19,7 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -58,10 +57,9 @@ type Engine struct {
 	cfg    Config
 	log    *slog.Logger
 	lock   *lockfile.Lock
-	server *server.Server // nil with an external cluster
-	files  server.JetStreamConfig
+	server *embedded             // nil with an external cluster
 	broken chan struct{}         // a write of server's has failed; room for one
-	back   chan struct{}         // the cluster can be reached again; room for one
+	back   chan struct{}         // the engine can be reached again; room for one
 	denied atomic.Pointer[error] // the last that the cluster let this user not do
 	conn   *nats.Conn
 	js     jetstream.JetStream
@@ -117,32 +115,15 @@ func (e *Engine) open() (err error) {
 }
 
 func (e *Engine) embed() error {
-	opts := &server.Options{
-		ServerName: "adit-relay",
-		JetStream:  true,
-		StoreDir:   filepath.Join(e.cfg.Dir, "nats"),
-		DontListen: true,
-		SyncAlways: true,
-		NoSigs:     true,
-		NoLog:      true,
-		MaxPayload: 1 << 20,
-
-		JetStreamMaxMemory: 16 << 20,
-		JetStreamMaxStore:  maxStoreSize,
-	}
-	ns, err := server.NewServer(opts)
+	e.server = &embedded{dir: e.cfg.Dir, log: &serverLog{e.log, e.heard}}
+	err := e.server.begin()
 	if err != nil {
-		return fmt.Errorf("set up the store's server: %w", err)
+		return err
 	}
-	e.files = filesOf(opts)
-	ns.SetLoggerV2(&serverLog{e.log, e.heard}, false, false, false)
-	ns.Start()
-	e.server = ns
-	if !ns.ReadyForConnections(startWait) {
-		return errors.New("the store's server did not start; its files in the data folder may be damaged")
-	}
-	e.conn, err = nats.Connect("", nats.InProcessServer(ns), nats.Name("adit relay"), nats.MaxReconnects(-1),
-		nats.Timeout(startWait)) // it answers as soon as the machine lets it
+	e.conn, err = nats.Connect("", nats.InProcessServer(e.server), nats.Name("adit relay"), nats.MaxReconnects(-1),
+		nats.Timeout(startWait), // it answers as soon as the machine lets it
+		nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0), nats.ReconnectBufSize(-1),
+		nats.ReconnectHandler(e.reconnected))
 	if err != nil {
 		return fmt.Errorf("connect to the store's server: %w", err)
 	}
@@ -176,10 +157,7 @@ func (e *Engine) connect() error {
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			refused = false
 			e.log.Info("store is back", "server", c.ConnectedUrlRedacted())
-			select {
-			case e.back <- struct{}{}:
-			default:
-			}
+			e.reconnected(c)
 		}),
 	}
 	if cfg.Credentials != "" {
@@ -204,6 +182,14 @@ func (e *Engine) connect() error {
 	}
 	e.conn = conn
 	return nil
+}
+
+// reconnected is told that the engine can be reached again, with all subscriptions.
+func (e *Engine) reconnected(*nats.Conn) {
+	select {
+	case e.back <- struct{}{}:
+	default:
+	}
 }
 
 // isAuthorization reports whether an error says that the cluster does not know who the
@@ -271,8 +257,7 @@ func (e *Engine) Close() error {
 		e.conn.Close()
 	}
 	if e.server != nil {
-		e.server.Shutdown()
-		e.server.WaitForShutdown()
+		e.server.end()
 	}
 	if e.lock != nil {
 		return e.lock.Release()

@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 )
 
 // It is looked every healPause whether the data folder takes data again, and less
@@ -58,7 +56,7 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 			case <-e.broken: // by another write to what is read anew now
 			default:
 			}
-			err := e.reopen()
+			err := e.reopen(ctx)
 			if err == nil {
 				break
 			}
@@ -71,23 +69,23 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 	}
 }
 
-// reopen has the server in this process read its files anew. Who is connected to it
-// stays so.
-func (e *Engine) reopen() error {
-	if err := e.server.ShutdownJetStream(); err != nil {
-		return fmt.Errorf("close the store's files: %w", err)
+// reopen begins the server in this process anew, which reads its files, and waits
+// until it can be reached. (Having the same server read them anew has it handle each
+// request twice from then on, and races with requests that are just coming in.)
+func (e *Engine) reopen(ctx context.Context) error {
+	select {
+	case <-e.back: // of a time before
+	default:
 	}
-	files := e.files // the server makes the folder's name longer in it
-	if err := e.server.EnableJetStream(&files); err != nil {
-		return fmt.Errorf("open the store's files: %w", err)
+	if err := e.server.begin(); err != nil {
+		return err
 	}
-	return nil
-}
-
-// filesOf says to a server where its files are, as its options do.
-func filesOf(o *server.Options) server.JetStreamConfig {
-	return server.JetStreamConfig{
-		StoreDir: o.StoreDir, SyncInterval: o.SyncInterval, SyncAlways: o.SyncAlways,
-		MaxMemory: o.JetStreamMaxMemory, MaxStore: o.JetStreamMaxStore, Strict: !o.NoJetStreamStrict,
+	select {
+	case <-e.back:
+		return nil
+	case <-time.After(startWait):
+		return errors.New("the store's server does not let this relay connect")
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
