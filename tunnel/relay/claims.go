@@ -83,7 +83,7 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 		r.mesh.TunnelUp(nodes.Tunnel{
 			Session: s.id, Key: key, Number: t.backend.Number, Claim: claim.ForNodes(c),
 			Target: t.face.Target, Slot: t.face.Slot, Domain: t.face.Domain, Port: t.face.Port,
-			PolicyRevision: r.store.Policies.Revision(t.face.Target),
+			PolicyRevision: r.store.Policies.Revision(t.face.Target), Store: r.store.ID(),
 		})
 	}
 	r.claimChanged(t.face.Target) // meanwhile, perhaps

@@ -94,6 +94,9 @@ func (s *session) refuse(w http.ResponseWriter, err error) {
 		if bucket.IsAway(err) {
 			p.Message = "the relay's store did not answer in time; try again in a moment"
 		}
+		if errors.Is(err, bucket.ErrLost) {
+			p.Message = "this node of the relay has lost its store, and can change nothing until its operator has brought a backup back"
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(problemStatus[p.Code])

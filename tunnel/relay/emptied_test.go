@@ -61,9 +61,9 @@ func TestNodeBeginsNoRelayBesideOthers(t *testing.T) {
 	c := &testNodes{tb: t, dir: t.TempDir(), urls: []string{server.URL()}}
 	first := c.add()
 	token := first.client(t, "shop")
-	document := first.backup(t)
 	a := connect(t, token, "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin(t, text("hello")))
+	document := first.backup(t)
 	server.Empty()
 	eventually(t, "the node is back at NATS", first.store.Connected)
 	if another, err := New(Options{Config: c.config(1)}); err == nil {

@@ -89,7 +89,7 @@ func (r *Relay) learnPolicy(target string, rev uint64) {
 			r.log.Debug("a policy that another node knows cannot be read yet", "target", target, "error", err)
 			return // far tries again
 		}
-		if r.store.Policies.Knows(target, rev) { // else the store has lost it, and far tries again
+		if r.store.Policies.Knows(target, r.store.ID(), rev) { // else the store has lost it, and far tries again
 			r.far.Review(target)
 		}
 	})

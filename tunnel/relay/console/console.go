@@ -199,6 +199,8 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		e = &Error{http.StatusRequestEntityTooLarge, "payload_too_large", "the body is larger than 1 MiB", ""}
 	case errors.Is(err, bucket.ErrConflict):
 		e = errBusy
+	case errors.Is(err, bucket.ErrLost):
+		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS has lost what the relay kept there: this node serves on what it knows, and can change nothing until it is restarted, after a restore", ""}
 	case bucket.IsAway(err):
 		c.log.Warn("console: the store did not answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusServiceUnavailable, "unavailable", "the store did not answer in time; try again in a moment", ""}

@@ -36,7 +36,9 @@ type Claims interface {
 
 // Policies is what the store has of policies.
 type Policies interface {
-	Knows(target string, rev uint64) bool
+	// Knows reports whether what was written of a target up to a revision of a store is
+	// in force here.
+	Knows(target, store string, rev uint64) bool
 }
 
 // Roster remembers since when agents are away: a *roster.Roster.
@@ -219,7 +221,7 @@ func (f *Agents) settle(t *tunnel) {
 	}
 	// Of a policy that a third node has set this node may hear later than of the tunnel:
 	// until then it would let everybody in.
-	if rev := t.tunnel.PolicyRevision; rev > 0 && !f.cfg.Policies.Knows(t.face.Target, rev) {
+	if rev := t.tunnel.PolicyRevision; rev > 0 && !f.cfg.Policies.Knows(t.face.Target, t.tunnel.Store, rev) {
 		f.refused[t] = struct{}{}
 		f.cfg.Learn(t.face.Target, rev)
 		return

@@ -44,7 +44,7 @@ func newPlace() *place {
 	return p
 }
 
-func (p *place) Knows(_ string, rev uint64) bool {
+func (p *place) Knows(_, _ string, rev uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.policies >= rev

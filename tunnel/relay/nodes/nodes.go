@@ -59,6 +59,8 @@ type Tunnel struct {
 	// PolicyRevision is that of the target's policy that the node knew when it put the
 	// tunnel up; 0: none. Who knows less of policies has to learn of it first.
 	PolicyRevision uint64 `json:"policy_revision,omitempty"`
+	// Store is that which PolicyRevision is of; empty: not told.
+	Store string `json:"store,omitempty"`
 }
 
 // Equal reports whether two are the same in all.

@@ -98,8 +98,15 @@ func (p *Policies) Get(target string) (StoredPolicy, bool) {
 // Revision is that of the target's policy that is in force; 0: there is none.
 func (p *Policies) Revision(target string) uint64 { return p.table.Revision(target) }
 
-// Knows reports whether what was written of a target's policy up to a revision is in force.
-func (p *Policies) Knows(target string, rev uint64) bool { return p.table.Knows(target, rev) }
+// Knows reports whether what was written of a target's policy up to a revision of a store
+// is in force; of a store that this one was made in place of, whether there is a policy:
+// its revisions will not be known here.
+func (p *Policies) Knows(target, store string, rev uint64) bool {
+	if own := p.table.Store(); store != "" && own != "" && store != own {
+		return p.Revision(target) > 0
+	}
+	return p.table.Knows(target, rev)
+}
 
 // CatchUp returns when what was written up to a revision is in force, or cannot be had
 // within ctx.

@@ -28,6 +28,7 @@ const (
 	SettingProofKey       = "proof_key"      // of the records that prove domains
 	SettingSignInKey      = "sign_in_key"    // seals who has signed in
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
+	settingStore          = "store_id"       // which store this is: another than the one that a backup is of
 	settingSchema         = "schema_version" // number
 	settingRestoring      = "restoring"      // SHA-256 of the backup of which not all is there yet, hex
 )
@@ -137,7 +138,9 @@ func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Confi
 }
 
 // unkept reports whether a setting is the store's own, and in no backup.
-func unkept(name string) bool { return name == settingSchema || name == settingRestoring }
+func unkept(name string) bool {
+	return name == settingSchema || name == settingRestoring || name == settingStore
+}
 
 // all returns every setting that a backup has.
 func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {

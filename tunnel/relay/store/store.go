@@ -8,7 +8,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -107,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s.tables = table.NewSet(table.Config{
-		Engine: s.engine, Urgent: []string{"clients", "claims", "policies"}, Took: &s.took, Log: cfg.Log,
+		Engine: s.engine, Urgent: []string{"clients", "claims", "policies"}, Living: []string{"nodes"}, Took: &s.took, Log: cfg.Log,
 	})
 	if err := s.load(ctx, cfg); err != nil {
 		err = s.unread(s.engine.Fault(err), cfg)
@@ -148,6 +148,11 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	if err := s.migration.run(ctx, s.Settings, s.log); err != nil {
 		return err
 	}
+	if !s.engine.Alone() && !cfg.Restoring {
+		if err := s.identify(ctx, lead); err != nil {
+			return err
+		}
+	}
 	if err := s.loadTables(ctx, life); err != nil {
 		return err
 	}
@@ -163,14 +168,6 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
-		s.tables.Of(func(ctx context.Context) (string, error) {
-			w, _, err := lead.Get(ctx, SettingAuthority)
-			sum := sha256.Sum256(w.Value)
-			if len(w.Value) == 0 {
-				return "", err
-			}
-			return string(sum[:]), err
-		})
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
 	if err := s.loadStreams(ctx, cfg); err != nil {
@@ -180,6 +177,19 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 		return nil
 	}
 	return s.tables.Listen() // last: who begins a relay takes who listens for a node of one
+}
+
+// identify finds out which store this is, or says so first.
+func (s *Store) identify(ctx context.Context, l leader.Leader) error {
+	id, err := s.Settings.Once(ctx, settingStore, func() ([]byte, error) { return []byte(rand.Text()), nil })
+	if err != nil {
+		return err
+	}
+	s.tables.Of(string(id), func(ctx context.Context) (string, error) {
+		w, _, err := l.Get(ctx, settingStore)
+		return string(w.Value), err
+	})
+	return nil
 }
 
 // loadTables reads what is kept in memory.
@@ -300,10 +310,14 @@ func (s *Store) Condition() Condition {
 	return Away
 }
 
+// ID is which store this is, of those that nodes share: its revisions say nothing of
+// another's, as one that is brought back from a backup. Empty where it is this node's alone.
+func (s *Store) ID() string { return s.tables.ID() }
+
 // OnWrite has f told of this node's own writes that others should know of at
 // once, after they were acknowledged. f must not wait.
 func (s *Store) OnWrite(f func(table.Change)) { s.tables.OnWrite(f) }
 
-// Told takes what another node has written. The bucket's revisions decide: what
-// is known already, or is older than what is known, changes nothing.
+// Told takes what another node has written to this store. The bucket's revisions decide:
+// what is known already, or is older than what is known, changes nothing.
 func (s *Store) Told(c table.Change) { s.tables.Told(c) }

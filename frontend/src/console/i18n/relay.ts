@@ -23,6 +23,10 @@ const chinese: readonly Sentence[] = [
     '存储未及时响应，不知道是否已完成，也可能稍后才完成；请再做一次以确保',
   ],
   [
+    'NATS has lost what the relay kept there: this node serves on what it knows, and can change nothing until it is restarted, after a restore',
+    'NATS 已丢失中继保存在其中的数据：此节点凭已知数据继续服务，在恢复备份并重启之前无法更改任何内容',
+  ],
+  [
     'the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment',
     '审计日志不可用，等待写入的更改过多，因此未作任何更改；请稍后重试',
   ],

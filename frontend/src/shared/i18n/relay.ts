@@ -57,6 +57,10 @@ export const relaySentences: readonly Sentence[] = [
     '中继的存储未及时响应；请稍后重试',
   ],
   [
+    'this node of the relay has lost its store, and can change nothing until its operator has brought a backup back',
+    '中继的此节点已丢失其存储，在运营者恢复备份之前无法更改任何内容',
+  ],
+  [
     'the relay has too many agents connected; ask its operator for more room',
     '中继连接的代理过多，请联系其运营者扩容',
   ],

@@ -21,6 +21,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("exists already")
 	ErrConflict = errors.New("was changed by another at the same time")
+	// ErrLost is of a store that is not there any more, or is another by now.
+	ErrLost = errors.New("what the relay kept is lost; this node can change nothing until it is restarted, after a restore")
 )
 
 // IsConflict reports whether a bucket answered that it holds another revision than

@@ -3,9 +3,11 @@ package table
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/leader"
 )
 
@@ -27,17 +29,23 @@ const (
 
 // conditions are what a Set finds out about its store.
 type conditions struct {
-	which func(context.Context) (string, error) // see Set.Of
+	id    string                                // see Set.Of
+	which func(context.Context) (string, error) // its id now
 
-	mu    sync.Mutex
-	relay string    // that which said first
-	last  Condition // when it was asked last
-	now   Condition // when it was asked last but one, and since; empty: Here
+	mu   sync.Mutex
+	last Condition // when it was asked last
+	now  Condition // when it was asked last but one, and since; empty: Here
 }
 
-// Of has KeepUp ask whose the store is: another answer than the first says that another's
-// is in its place, and none says nothing. It is called before KeepUp.
-func (s *Set) Of(which func(context.Context) (string, error)) { s.conditions.which = which }
+// Of says which store the tables are of, by an id that is made with it, and has KeepUp
+// ask for it: another answer says that another store is in its place, and none says
+// nothing. It is called before a table is opened.
+func (s *Set) Of(id string, which func(context.Context) (string, error)) {
+	s.conditions.id, s.conditions.which = id, which
+}
+
+// ID is which store the tables are of; empty where Of did not say.
+func (s *Set) ID() string { return s.conditions.id }
 
 // Condition is what the store is like, as KeepUp has found twice, so that a server that
 // has just started and does not know its buckets yet is not believed.
@@ -72,27 +80,28 @@ func (s *Set) KeepUp(life context.Context) {
 	}
 }
 
+// refuse returns bucket.ErrLost if the store is lost: what has another store's revision
+// is not taken into memory, and would be said to be done and not be in force.
+func (s *Set) refuse(table string) error {
+	if s.Condition() != Lost || slices.Contains(s.cfg.Living, table) {
+		return nil
+	}
+	return bucket.ErrLost
+}
+
 var errAnother = errors.New("another store is in the place of the one that was opened")
 
-// theirs returns errAnother if the store is another relay's than it was.
+// theirs returns errAnother if the store is another than it was.
 func (s *Set) theirs(ctx context.Context) error {
 	c := &s.conditions
 	if c.which == nil {
 		return nil
 	}
-	relay, err := c.which(ctx)
-	if err != nil || relay == "" {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.relay == "" {
-		c.relay = relay
-	}
-	if relay != c.relay {
+	id, err := c.which(ctx)
+	if err == nil && id != "" && id != c.id {
 		return errAnother
 	}
-	return nil
+	return err
 }
 
 // conditionOf is what an error says that came of asking.

@@ -70,18 +70,18 @@ func TestConditionIsThatOfItsWorstPart(t *testing.T) {
 	}
 }
 
-// TestAnotherRelaysStoreIsNoticed, and one that does not say whose it is is not.
-func TestAnotherRelaysStoreIsNoticed(t *testing.T) {
+// TestAnotherStoreIsNoticed, and one that does not say which it is is not.
+func TestAnotherStoreIsNoticed(t *testing.T) {
 	var says string
 	var fails error
 	s := NewSet(Config{Log: slog.New(slog.DiscardHandler)})
-	s.Of(func(context.Context) (string, error) { return says, fails })
+	s.Of("one", func(context.Context) (string, error) { return says, fails })
 	for i, step := range []struct {
 		says  string
 		fails error
 		want  Condition
 	}{
-		{"", nil, Here}, // a relay that is just beginning
+		{"", nil, Here}, // a server that lags
 		{"one", nil, Here},
 		{"one", nil, Here},
 		{"", errors.New("no answer"), Silent},

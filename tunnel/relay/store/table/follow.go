@@ -41,7 +41,7 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 		return nil, err
 	}
 	t := &Table[T]{
-		name: name, kv: kv, log: s.cfg.Log, took: s.cfg.Took, js: s.cfg.Engine.JetStream(), notify: s.notify,
+		name: name, kv: kv, log: s.cfg.Log, took: s.cfg.Took, js: s.cfg.Engine.JetStream(), set: s,
 		stale: make(chan struct{}, 1),
 	}
 	if s.cfg.Engine.Alone() {

@@ -33,6 +33,9 @@ type Config struct {
 	Engine Engine
 	// Urgent are the tables whose writes nodes tell each other beside the engine.
 	Urgent []string
+	// Living are those that tell what nodes are there: they are written to also where the
+	// store was lost.
+	Living []string
 	Took   *bucket.Meter // of writes
 	Log    *slog.Logger
 }
@@ -70,6 +73,7 @@ type Change struct {
 	Revision uint64          `json:"revision"` // written, or removed
 	Removed  bool            `json:"removed,omitempty"`
 	Value    json.RawMessage `json:"value,omitempty"`
+	Store    string          `json:"store,omitempty"` // that the revision is of
 }
 
 // OnWrite has f told of this node's own writes that others should know of at
@@ -83,9 +87,12 @@ func (s *Set) OnWrite(f func(Change)) {
 	s.wrote.Store(&told)
 }
 
-// Told takes what another node has written. The bucket's revisions decide: what
-// is known already, or is older than what is known, changes nothing.
+// Told takes what another node has written to this store. The bucket's revisions decide:
+// what is known already, or is older than what is known, changes nothing.
 func (s *Set) Told(c Change) {
+	if c.Store != "" && s.ID() != "" && c.Store != s.ID() {
+		return // by a node that runs on after the store before was lost
+	}
 	if !slices.Contains(s.cfg.Urgent, c.Table) || c.Key == "" || c.Revision == 0 {
 		return
 	}
@@ -179,7 +186,7 @@ func (s *Set) notify(n notice, value []byte) {
 		return // there is no other node
 	}
 	if wrote := s.wrote.Load(); wrote != nil {
-		(*wrote)(Change{Table: n.Table, Key: n.Key, Revision: n.Revision, Removed: n.Removed, Value: value})
+		(*wrote)(Change{Table: n.Table, Key: n.Key, Revision: n.Revision, Removed: n.Removed, Value: value, Store: s.ID()})
 	}
 	if data, err := json.Marshal(n); err == nil {
 		_ = s.cfg.Engine.JetStream().Conn().Publish(noticeSubject, data)

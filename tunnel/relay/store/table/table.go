@@ -28,7 +28,7 @@ type Table[T any] struct {
 	kv     jetstream.KeyValue
 	log    *slog.Logger
 	took   *bucket.Meter
-	notify func(n notice, value []byte) // other nodes, after a write
+	set    *Set
 	leader leader.Leader
 	// leads asks the bucket's leader what is under a key; see forget.
 	leads  func(ctx context.Context, key string) (there bool, err error)
@@ -72,6 +72,9 @@ func (t *Table[T]) Knows(key string, rev uint64) bool {
 	return known >= rev
 }
 
+// Store is which store the revisions are of; see Set.Of.
+func (t *Table[T]) Store() string { return t.set.ID() }
+
 // Newest is the highest revision that is in memory.
 func (t *Table[T]) Newest() uint64 { return t.memory.Newest() }
 
@@ -80,6 +83,9 @@ func (t *Table[T]) Each(f func(key string, value T) bool) { t.memory.Each(f) }
 
 // Create stores a value under a key that has none, else returns ErrExists.
 func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
+	if err := t.set.refuse(t.name); err != nil {
+		return err
+	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
@@ -98,7 +104,7 @@ func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.memory.Set(key, v, rev)
-	t.notify(notice{Table: t.name, Key: key, Revision: rev}, data)
+	t.set.notify(notice{Table: t.name, Key: key, Revision: rev}, data)
 	return nil
 }
 
@@ -112,6 +118,9 @@ func (t *Table[T]) Put(ctx context.Context, key string, v T) error {
 
 // Update replaces the value of a revision, else returns ErrConflict.
 func (t *Table[T]) Update(ctx context.Context, key string, v T, rev uint64) error {
+	if err := t.set.refuse(t.name); err != nil {
+		return err
+	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
@@ -133,12 +142,15 @@ func (t *Table[T]) Update(ctx context.Context, key string, v T, rev uint64) erro
 		return fmt.Errorf("store %s %q: %w", t.name, key, err)
 	}
 	t.memory.Set(key, v, next)
-	t.notify(notice{Table: t.name, Key: key, Revision: next}, data)
+	t.set.notify(notice{Table: t.name, Key: key, Revision: next}, data)
 	return nil
 }
 
 // Remove removes the value of a revision, else returns ErrConflict.
 func (t *Table[T]) Remove(ctx context.Context, key string, rev uint64) error {
+	if err := t.set.refuse(t.name); err != nil {
+		return err
+	}
 	start := time.Now()
 	tries, err := bucket.Remove(ctx, t.kv, key, rev)
 	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
@@ -154,7 +166,7 @@ func (t *Table[T]) Remove(ctx context.Context, key string, rev uint64) error {
 		return fmt.Errorf("remove %s %q: %w", t.name, key, err)
 	}
 	t.memory.Remove(key, rev)
-	t.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true}, nil)
+	t.set.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true}, nil)
 	return nil
 }
 
