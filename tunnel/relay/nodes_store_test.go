@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/wire"
 )
 
@@ -298,4 +299,37 @@ func TestNodeThatIsCutOffRefusesNoTokenForGood(t *testing.T) {
 	}
 	way.silent.Store(false)
 	eventually(t, "it says no again", refused(wire.CodeUnauthorized))
+}
+
+// TestNodesWithoutNATSTakeVisitors has one node lose NATS, and then all: the one is no
+// place for visitors while another hears more than it does, and all are when none does.
+func TestNodesWithoutNATSTakeVisitors(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	server := natstest.Start(t)
+	c := &testNodes{tb: t, dir: t.TempDir(), urls: []string{server.URL()}}
+	c.add()
+	way := newSlowWay(t, c.urls[0])
+	c.urls = []string{way.url()}
+	c.add()
+	c.awaitWhole(c.all...)
+	say := func(i int, what string, status int, words string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("node %d says %s", i, what), func() bool {
+			got, body, _ := c.all[i].ask(t, http.MethodGet, "/readyz", "", nil)
+			return got == status && strings.Contains(body, words)
+		})
+	}
+	way.silent.Store(true)
+	say(1, "that it is cut off", http.StatusServiceUnavailable, "store_away")
+	say(0, "that it is ready", http.StatusOK, `"here"`)
+	server.Stop()
+	for i := range c.all {
+		say(i, "that it is ready without a store", http.StatusOK, `"away"`)
+	}
+	if err := c.all[1].stop(); err != nil {
+		t.Error(err)
+	}
+	say(0, "that it does not know what another node does", http.StatusServiceUnavailable, "store_away")
+	server.Start()
+	say(0, "that it has its store again", http.StatusOK, `"here"`)
 }

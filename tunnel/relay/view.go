@@ -23,6 +23,9 @@ func (r view) State() (draining bool, sessions int) {
 	return r.roster.Closed(), r.roster.Len()
 }
 
+// CutOff reports whether other nodes may change what this one does not hear of.
+func (r view) CutOff() bool { return r.members != nil && r.members.CutOff() }
+
 // SessionList is the sessions of agents connected here, oldest first.
 func (r view) SessionList() []console.Session {
 	list := []console.Session{}

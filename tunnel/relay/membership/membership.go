@@ -26,6 +26,8 @@ const (
 	renewTime  = 5 * time.Second // long enough for a slow cluster to answer
 	leaveTime  = 2 * time.Second // short: a node that ends has no need of an answer
 	meetTime   = 3 * time.Second
+	// awayEvery is how often a node looks whether it reaches the store, to tell the others.
+	awayEvery = 500 * time.Millisecond
 	// sureTime is how long after its last renewal a node takes what it knows of
 	// clients to be all there is to know.
 	sureTime = 10 * time.Second
@@ -43,6 +45,7 @@ type Store interface {
 type Mesh interface {
 	Know(list []nodes.Node)
 	Peers() map[string]nodes.PeerState
+	StoreAway(away bool)
 }
 
 // Config is what Members are made of.
@@ -95,6 +98,7 @@ func (m *Members) Look() {
 func (m *Members) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.renew(ctx) })
+	wg.Go(func() { m.tellAway(ctx) })
 	m.look()
 	for {
 		select {
@@ -160,6 +164,34 @@ func (m *Members) Renew(ctx context.Context) {
 // may not know a client that was just added, or its new token.
 func (m *Members) Sure() bool {
 	return m.cfg.Connected() && monotime.Now()-time.Duration(m.renewed.Load()) < sureTime
+}
+
+// tellAway tells the other nodes whether this one reaches the store, until ctx ends.
+func (m *Members) tellAway(ctx context.Context) {
+	tick := time.NewTicker(awayEvery)
+	defer tick.Stop()
+	for {
+		m.cfg.Mesh.StoreAway(!m.cfg.Connected())
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// CutOff reports whether others may change what this node does not hear of: it cannot
+// reach the store, and a node that was listed last can, or does not answer. Where no node
+// reaches the store, nobody changes anything, and each is as good as the others.
+func (m *Members) CutOff() bool {
+	if m.cfg.Connected() {
+		return false
+	}
+	peers := m.cfg.Mesh.Peers()
+	return slices.ContainsFunc(m.cfg.Store.List(), func(n store.Node) bool {
+		p := peers[n.ID]
+		return n.ID != m.cfg.Node.ID && !(p.Connected && p.StoreAway)
+	})
 }
 
 // Renewed is when the store last took this node's entry, by monotime.

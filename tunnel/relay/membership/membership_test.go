@@ -26,6 +26,8 @@ type cluster struct {
 	draining bool
 	told     int
 	doubles  []store.Node
+
+	saysAway bool // node a told the others
 }
 
 func (c *cluster) Renew(_ context.Context, v store.Node) error {
@@ -57,6 +59,12 @@ func (c *cluster) List() []store.Node {
 
 func (c *cluster) OnChange(f func()) { c.changed = f }
 func (c *cluster) Know([]nodes.Node) {}
+
+func (c *cluster) StoreAway(away bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.saysAway = away
+}
 
 func (c *cluster) Peers() map[string]nodes.PeerState {
 	c.mu.Lock()
@@ -180,6 +188,39 @@ func TestNodeThatIsCutOffIsNotSure(t *testing.T) {
 		if end(); len(c.List()) != 0 {
 			t.Errorf("a node that has ended is listed: %+v", c.List())
 		}
+	})
+}
+
+// TestNodeIsCutOffWhereOthersAreNot, and not where nobody reaches the store.
+func TestNodeIsCutOffWhereOthersAreNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := start(t)
+		expect := func(when string, away, cutOff bool) {
+			t.Helper()
+			time.Sleep(awayEvery)
+			synctest.Wait()
+			c.mu.Lock()
+			said := c.saysAway
+			c.mu.Unlock()
+			if said != away || m.CutOff() != cutOff {
+				t.Errorf("%s: told away: %t, cut off: %t; want %t and %t", when, said, m.CutOff(), away, cutOff)
+			}
+		}
+		expect("alone with its store", false, false)
+		c.mu.Lock()
+		c.away = true
+		c.mu.Unlock()
+		expect("alone without", true, false)
+		c.set("b", true, nodes.PeerState{})
+		expect("beside one that does not answer", true, true)
+		c.set("b", true, nodes.PeerState{Connected: true})
+		expect("beside one that reaches the store", true, true)
+		c.set("b", true, nodes.PeerState{Connected: true, StoreAway: true})
+		expect("beside one that does not either", true, false)
+		c.mu.Lock()
+		c.away = false
+		c.mu.Unlock()
+		expect("with its store again", false, false)
 	})
 }
 

@@ -113,7 +113,7 @@ func (s Sources) Text(ready bool) string {
 	p.Sample(1, "version", s.Version, "go_version", runtime.Version())
 	p.Family("adit_relay_start_time_seconds", "gauge", "When the relay started, in seconds since 1970.")
 	p.Sample(float64(monotime.Wall(s.Started).Unix()))
-	p.Family("adit_relay_ready", "gauge", "Whether new visitors should come here: the store answers, and the relay is not draining.")
+	p.Family("adit_relay_ready", "gauge", "Whether new visitors should come here: the relay is not draining, nor cut off from the store while others may not be.")
 	p.Sample(prom.Truth(ready))
 	s.agentFigures(&p)
 	s.visitorFigures(&p)

@@ -102,7 +102,10 @@ func TestTableTellsWhatThereIs(t *testing.T) {
 	tab.up(Tunnel{Session: "s1", Key: "k"})
 	tab.up(Tunnel{Session: "s9", Key: "nobody's"})
 	tab.gone("s2")
+	tab.storeAway(true)
 	r := tab.follow()
+	tab.storeAway(true)
+	tab.storeAway(false)
 	tab.down("s1", "k")
 	tab.down("s1", "k")
 	tab.gone("s1")
@@ -114,7 +117,7 @@ func TestTableTellsWhatThereIs(t *testing.T) {
 	for _, l := range lines {
 		ops = append(ops, l.Op)
 	}
-	if got := strings.Join(ops, " "); !ok || got != "session tunnel whole withdrawn gone drain" {
+	if got := strings.Join(ops, " "); !ok || got != "session tunnel store whole store withdrawn gone drain" {
 		t.Errorf("got %s, %t", got, ok)
 	}
 	for range maxBehind + 1 {

@@ -34,6 +34,7 @@ type hold struct {
 
 	whole    bool // told is closed; guarded by the peer's mutex
 	draining bool // guarded by the peer's mutex
+	away     bool // the store is, from the node; guarded likewise
 }
 
 // hold makes a session with the node and follows its table, until end is called.
@@ -270,6 +271,10 @@ func (h *hold) take(l line) {
 			p.mesh.table.heard(l.Change, age)
 		}
 		far.Changed(l.Change)
+	case l.Op == opStore:
+		p.mu.Lock()
+		h.away = l.Away
+		p.mu.Unlock()
 	case l.Op == opWhole, l.Op == opDrain:
 		p.mu.Lock()
 		if l.Op == opWhole && !h.whole {

@@ -233,6 +233,7 @@ func (m *Mesh) forget(p *peer) bool {
 type PeerState struct {
 	Connected bool // and it has told all that it has
 	Draining  bool
+	StoreAway bool // it cannot reach the store
 	RTT       time.Duration
 }
 
@@ -255,6 +256,9 @@ func (m *Mesh) TunnelDown(session, key string) { m.table.down(session, key) }
 
 // Drain tells other nodes to turn to sessions elsewhere.
 func (m *Mesh) Drain() { m.table.drain() }
+
+// StoreAway tells other nodes whether this one cannot reach the store.
+func (m *Mesh) StoreAway(away bool) { m.table.storeAway(away) }
 
 // Tell tells other nodes of a change of the store, in JSON, beside the store
 // itself. It is left out if it is larger than a line: they have it from the store.

@@ -75,7 +75,7 @@ func (p *peer) state() PeerState {
 	if p.cur == nil {
 		return PeerState{}
 	}
-	return PeerState{Connected: p.cur.whole, Draining: p.cur.draining, RTT: p.cur.link.Stats().RTT}
+	return PeerState{Connected: p.cur.whole, Draining: p.cur.draining, StoreAway: p.cur.away, RTT: p.cur.link.Stats().RTT}
 }
 
 // run keeps a session with the node until ctx ends, or nobody names it any more

@@ -16,6 +16,7 @@ const (
 	opWhole     = "whole"     // all that there was when the table was asked for has been told
 	opChanged   = "changed"   // Change was written to the store
 	opDrain     = "drain"     // the node ends: what is elsewhere too is better asked there
+	opStore     = "store"     // the node reaches the store no more, if Away, or again
 )
 
 // line is one line of a node's table.
@@ -34,6 +35,7 @@ type line struct {
 
 	Change json.RawMessage `json:"change,omitempty"`
 	Age    int64           `json:"age,omitempty"` // of a Change of before, in milliseconds
+	Away   bool            `json:"away,omitempty"`
 }
 
 // tunnelLine tells of v.
@@ -78,6 +80,7 @@ type table struct {
 	agents   map[string]Agent
 	tunnels  map[string]map[string]Tunnel // session → key
 	draining bool
+	away     bool // the store is, from this node
 	recent   recent
 	readers  map[*reader]struct{}
 }
@@ -131,6 +134,9 @@ func (t *table) follow() *reader {
 	r.lines = append(r.lines, t.recent.lines()...)
 	if t.draining {
 		r.lines = append(r.lines, line{Op: opDrain})
+	}
+	if t.away {
+		r.lines = append(r.lines, line{Op: opStore, Away: true})
 	}
 	r.lines = append(r.lines, line{Op: opWhole})
 	r.more <- struct{}{}
@@ -214,6 +220,14 @@ func (t *table) heard(change []byte, age time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recent.add(change, age)
+}
+
+func (t *table) storeAway(away bool) {
+	t.change(func() (line, bool) {
+		was := t.away
+		t.away = away
+		return line{Op: opStore, Away: away}, was != away
+	})
 }
 
 func (t *table) drain() {

@@ -37,7 +37,7 @@ func (o *Operator) Ready() string {
 	switch {
 	case draining:
 		return "draining"
-	case !o.cfg.Store.Connected():
+	case o.cfg.Relay.CutOff():
 		return "store_away"
 	}
 	return ""

@@ -36,6 +36,8 @@ type Relay interface {
 	// State reports whether it is ending, and how many agents are connected to this
 	// node.
 	State() (draining bool, sessions int)
+	// CutOff reports whether other nodes may change what this one does not hear of.
+	CutOff() bool
 	// SessionList is those of agents connected to this node, oldest first.
 	SessionList() []console.Session
 	// Connected is what of each client's agents is connected to any node, by the

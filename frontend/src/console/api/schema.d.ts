@@ -775,7 +775,7 @@ export interface components {
             service: "relay";
         };
         Readiness: {
-            /** @description ready; draining; or store_away: the store cannot be reached. */
+            /** @description ready; draining; or store_away: the store cannot be reached, and another node may reach it. */
             status: string;
             store: components["schemas"]["StoreCondition"];
         };
