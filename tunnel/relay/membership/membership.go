@@ -74,6 +74,7 @@ type Members struct {
 
 	renewed atomic.Int64 // when the store last took this node's entry, by monotime
 	listed  atomic.Bool  // this node has told of itself
+	lost    atomic.Bool  // its lease was not renewed last
 	double  string       // the boot of a relay that was found to have this node's id; used by look alone
 }
 
@@ -150,13 +151,20 @@ func (m *Members) Renew(ctx context.Context) {
 	if m.cfg.Draining() {
 		wait = leaveTime
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	inTime, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	if err := m.cfg.Store.Renew(ctx, m.cfg.Self()); err != nil && ctx.Err() == nil {
-		m.log.Warn("this node's lease was not renewed", "error", err)
-	} else if err == nil {
+	err := m.cfg.Store.Renew(inTime, m.cfg.Self())
+	if err == nil {
 		m.listed.Store(true)
 		m.renewed.Store(int64(monotime.Now()))
+	}
+	switch lost := err != nil; {
+	case ctx.Err() != nil: // this node ends
+	case m.lost.Swap(lost) == lost: // it was told
+	case lost:
+		m.log.Warn("this node's lease is not renewed; it tries again every 3 seconds", "error", err)
+	default:
+		m.log.Info("this node's lease is renewed again")
 	}
 }
 

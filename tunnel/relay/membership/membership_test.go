@@ -1,11 +1,13 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,7 +29,8 @@ type cluster struct {
 	told     int
 	doubles  []store.Node
 
-	saysAway bool // node a told the others
+	saysAway bool         // node a told the others
+	log      bytes.Buffer // of node a
 }
 
 func (c *cluster) Renew(_ context.Context, v store.Node) error {
@@ -107,7 +110,7 @@ func start(t *testing.T) (*cluster, *Members, func()) {
 		Draining: func() (is bool) { lock(func() { is = c.draining }); return is },
 		Store:    c, Connected: func() (is bool) { lock(func() { is = !c.away }); return is },
 		Mesh: c, Changed: func() { lock(func() { c.told++ }) },
-		Double: func(n store.Node) { lock(func() { c.doubles = append(c.doubles, n) }) }, Log: slog.New(slog.DiscardHandler),
+		Double: func(n store.Node) { lock(func() { c.doubles = append(c.doubles, n) }) }, Log: slog.New(slog.NewTextHandler(&c.log, nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -156,6 +159,24 @@ func TestAgentsAreToldOfNodesThatAnswer(t *testing.T) {
 		c.mu.Unlock()
 		if got := ids(m.ForAgent()); !slices.Equal(got, []string{"b"}) {
 			t.Errorf("of a node that ends agents try %q", got)
+		}
+	})
+}
+
+// TestLeaseThatIsNotRenewedIsToldOnce, and that it is again.
+func TestLeaseThatIsNotRenewedIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, end := start(t)
+		for _, away := range []bool{true, false} {
+			c.mu.Lock()
+			c.away = away
+			c.mu.Unlock()
+			time.Sleep(5 * renewEvery)
+		}
+		end()
+		log := c.log.String()
+		if lost, back := strings.Count(log, "lease is not renewed"), strings.Count(log, "lease is renewed again"); lost != 1 || back != 1 {
+			t.Errorf("told %d times that it is not, and %d that it is again:\n%s", lost, back, log)
 		}
 	})
 }
