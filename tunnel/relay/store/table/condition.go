@@ -65,10 +65,7 @@ func (s *Set) KeepUp(life context.Context) {
 	tick := time.NewTicker(keepUpEvery)
 	defer tick.Stop()
 	for {
-		now := conditionOf(s.theirs(life))
-		for _, t := range s.all() {
-			now = worse(now, conditionOf(t.keepUp(life)))
-		}
+		now := s.ask(life)
 		if life.Err() == nil {
 			s.found(now)
 		}
@@ -90,6 +87,21 @@ func (s *Set) refuse(table string) error {
 }
 
 var errAnother = errors.New("another store is in the place of the one that was opened")
+
+// ask has each table keep up, all at once, as each may wait for a leader that does not
+// answer, and returns the worst of what that says of the store.
+func (s *Set) ask(ctx context.Context) Condition {
+	all := s.all()
+	found := make(chan Condition)
+	for _, t := range all {
+		go func() { found <- conditionOf(t.keepUp(ctx)) }()
+	}
+	now := conditionOf(s.theirs(ctx))
+	for range all {
+		now = worse(now, <-found)
+	}
+	return now
+}
 
 // theirs returns errAnother if the store is another than it was.
 func (s *Set) theirs(ctx context.Context) error {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -94,4 +96,33 @@ func TestAnotherStoreIsNoticed(t *testing.T) {
 			t.Errorf("step %d: got %s, want %s", i, got, step.want)
 		}
 	}
+}
+
+// together is a table whose leader answers when those of all others were asked.
+type together struct {
+	followed
+	asked *sync.WaitGroup
+	err   error
+}
+
+func (t together) keepUp(context.Context) error {
+	t.asked.Done()
+	t.asked.Wait()
+	return t.err
+}
+
+// TestTablesAreAskedAtOnce so that one that does not answer keeps none of the others
+// waiting.
+func TestTablesAreAskedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which ends where all wait for each other
+		s := NewSet(Config{Log: slog.New(slog.DiscardHandler)})
+		var asked sync.WaitGroup
+		for name, err := range map[string]error{"clients": nil, "claims": context.DeadlineExceeded, "policies": nil} {
+			asked.Add(1)
+			s.byName[name] = together{asked: &asked, err: err}
+		}
+		if got := s.ask(t.Context()); got != Silent {
+			t.Errorf("got %s, want what the worst of them is", got)
+		}
+	})
 }
