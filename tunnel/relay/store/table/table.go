@@ -96,6 +96,12 @@ func (t *Table[T]) Create(ctx context.Context, key string, v T) error {
 		defer func() { repeated = true }()
 		return t.add(ctx, key, data, repeated)
 	})
+	// A removal that is known here may be newer than all that the store has.
+	if known, exists := t.memory.Revision(key); !exists && known > rev && (err == nil || bucket.IsConflict(err)) {
+		if next, done, lostErr := t.overLost(ctx, key, data, known); done || lostErr != nil {
+			rev, err = next, lostErr
+		}
+	}
 	t.took.Add(start, err)
 	if bucket.IsConflict(err) {
 		return bucket.ErrExists
@@ -134,6 +140,11 @@ func (t *Table[T]) Update(ctx context.Context, key string, v T, rev uint64) erro
 			next, err = w.Rev, nil
 		}
 	}
+	if bucket.IsConflict(err) {
+		if over, done, lostErr := t.overLost(ctx, key, data, rev); done || lostErr != nil {
+			next, err = over, lostErr
+		}
+	}
 	t.took.Add(start, err)
 	if bucket.IsConflict(err) {
 		return bucket.ErrConflict
@@ -156,6 +167,11 @@ func (t *Table[T]) Remove(ctx context.Context, key string, rev uint64) error {
 	if tries > 1 && bucket.IsConflict(err) { // perhaps with the try whose answer was lost
 		if w, ok, getErr := t.latest(ctx, key); getErr == nil && (!ok || w.Removed) {
 			err = nil
+		}
+	}
+	if bucket.IsConflict(err) {
+		if done, lostErr := t.removeLost(ctx, key, rev); done || lostErr != nil {
+			err = lostErr
 		}
 	}
 	t.took.Add(start, err)
