@@ -4,6 +4,7 @@
 package natstest
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -143,6 +144,22 @@ func (s *Server) Empty() {
 		s.tb.Fatal(err)
 	}
 	s.Start()
+}
+
+// Snapshot notes what the server has on its disk. back has it lose what came later, as
+// one whose machine lost its power before it was synced.
+func (s *Server) Snapshot() (back func()) {
+	s.tb.Helper()
+	was := filepath.Join(s.tb.TempDir(), "snapshot")
+	copied := func(from, to string) {
+		s.Stop()
+		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+			s.tb.Fatal(err)
+		}
+		s.Start()
+	}
+	copied(s.opts.StoreDir, was)
+	return func() { copied(was, s.opts.StoreDir) }
 }
 
 // Refused is how many requests of JetStream's API the server has answered with

@@ -117,6 +117,20 @@ func (r *Replica[T]) Newest() (rev uint64) {
 	return rev
 }
 
+// Between are the revisions, by key, that are higher than one and no higher than another:
+// of values, and of removals that are remembered.
+func (r *Replica[T]) Between(low, high uint64) map[string]uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	found := make(map[string]uint64)
+	for key, e := range r.entries {
+		if e.rev > low && e.rev <= high {
+			found[key] = e.rev
+		}
+	}
+	return found
+}
+
 // Each calls f with every value, in no order, until it returns false.
 func (r *Replica[T]) Each(f func(key string, value T) bool) {
 	r.mu.RLock()

@@ -80,11 +80,13 @@ func (s *Set) KeepUp(life context.Context) {
 // refuse returns bucket.ErrLost if the store is lost: what has another store's revision
 // is not taken into memory, and would be said to be done and not be in force.
 func (s *Set) refuse(table string) error {
-	if s.Condition() != Lost || slices.Contains(s.cfg.Living, table) {
+	if s.Condition() != Lost || s.living(table) {
 		return nil
 	}
 	return bucket.ErrLost
 }
+
+func (s *Set) living(table string) bool { return slices.Contains(s.cfg.Living, table) }
 
 var errAnother = errors.New("another store is in the place of the one that was opened")
 

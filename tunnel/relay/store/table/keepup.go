@@ -19,6 +19,7 @@ const (
 // brought yet; the first time what it has now, since the bucket was read. Without
 // a leader there is nothing newer. The error is of a bucket that could not be asked.
 func (t *Table[T]) keepUp(ctx context.Context) error {
+	known := t.memory.Newest()
 	newest, err := t.leader.Last(ctx)
 	if err != nil {
 		return err
@@ -26,6 +27,7 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	if newest < t.newest && t.isAnother(ctx) {
 		return errAnother
 	}
+	t.mend(ctx, newest, known)
 	due := t.newest
 	first := due == 0
 	if first {

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,6 +16,7 @@ const (
 	// brought up to those before.
 	overtakeMost  = 1 << 18
 	overtakeBatch = 256
+	overtakeTime  = 10 * time.Second // a later try goes on
 	// overtakenKey is where the messages are that nobody wants but for their revisions.
 	overtakenKey = "_overtaken"
 )
@@ -88,6 +90,8 @@ func (t *Table[T]) overtake(ctx context.Context, last, rev uint64) error {
 	if rev > last && rev-last > overtakeMost {
 		return fmt.Errorf("the store of %s is %d writes behind what this node knows", t.name, rev-last)
 	}
+	ctx, cancel := context.WithTimeout(ctx, overtakeTime)
+	defer cancel()
 	for last < rev {
 		var acks []jetstream.PubAckFuture
 		for range min(rev-last, overtakeBatch) {

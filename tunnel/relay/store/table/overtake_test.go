@@ -7,19 +7,13 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestWhatTheStoreLostCanBeChanged has nodes know of writes that the store does not have,
-// as of servers that lost their power together: what is changed then is so at all nodes.
-func TestWhatTheStoreLostCanBeChanged(t *testing.T) {
-	url := natstest.Start(t).URL()
-	tables := make([]*Table[string], 2)
-	for i := range tables {
-		tables[i] = begin(t, url).table(t, "policies")
-	}
-	one, other := tables[0], tables[1]
-	put(t, one, "older", "before")
-	put(t, one, "removed", "before")
-	eventually(t, "both have what the store has", func() bool { return other.Revision("removed") > 0 })
+// lose has nodes know of writes that the store does not have.
+func lose(t *testing.T, tables ...*Table[string]) {
+	t.Helper()
+	put(t, tables[0], "older", "before")
+	put(t, tables[0], "removed", "before")
 	for _, tab := range tables {
+		eventually(t, "all have what the store has", func() bool { return tab.Revision("removed") > 0 })
 		for key, c := range map[string]Change{
 			"older": {Revision: 50}, "none": {Revision: 60}, "removed": {Revision: 70, Removed: true}, "dropped": {Revision: 80},
 		} {
@@ -30,13 +24,64 @@ func TestWhatTheStoreLostCanBeChanged(t *testing.T) {
 			tab.told(c)
 		}
 	}
+}
+
+// is waits until a key has a value; none if that is empty.
+func is(t *testing.T, tab *Table[string], key, want string) {
+	t.Helper()
+	eventually(t, key+" is "+want, func() bool {
+		v, _, ok := tab.Get(key)
+		return ok == (want != "") && v == want
+	})
+}
+
+// TestWhatTheStoreLostIsWrittenAgain by whoever knows it, and a node that comes later has
+// it.
+func TestWhatTheStoreLostIsWrittenAgain(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	put(t, one, "kept", "kept")
+	lose(t, one, other)
+	other.told(Change{Key: "older", Revision: 55, Value: []byte(`"newest"`)})
+	for range mendRounds {
+		for _, tab := range []*Table[string]{one, other} {
+			if err := tab.keepUp(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	later := begin(t, url).table(t, "policies")
+	for _, tab := range []*Table[string]{one, other, later} {
+		is(t, tab, "older", "newest")
+		is(t, tab, "none", "lost")
+		is(t, tab, "dropped", "lost")
+		is(t, tab, "removed", "")
+		is(t, tab, "kept", "kept")
+		if n := len(tab.List()); n != 4 {
+			t.Errorf("there are %d values, want 4", n)
+		}
+	}
+	before, _ := later.leader.Last(t.Context())
+	for range 2 * mendRounds {
+		if err := one.keepUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now, err := later.leader.Last(t.Context()); err != nil || now != before {
+		t.Errorf("where nothing is lost %d messages were written, %v", now-before, err)
+	}
+}
+
+// TestWhatTheStoreLostCanBeChanged has nodes know of writes that the store does not have,
+// as of servers that lost their power together: what is changed then is so at all nodes.
+func TestWhatTheStoreLostCanBeChanged(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	lose(t, one, other)
 	everywhere := func(key, want string) {
 		t.Helper()
-		for _, tab := range tables {
-			eventually(t, key+" is "+want, func() bool {
-				v, _, ok := tab.Get(key)
-				return ok == (want != "") && v == want
-			})
+		for _, tab := range []*Table[string]{one, other} {
+			is(t, tab, key, want)
 		}
 	}
 	for _, key := range []string{"older", "none", "removed"} {

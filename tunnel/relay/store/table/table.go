@@ -31,14 +31,15 @@ type Table[T any] struct {
 	set    *Set
 	leader leader.Leader
 	// leads asks the bucket's leader what is under a key; see forget.
-	leads  func(ctx context.Context, key string) (there bool, err error)
-	js     jetstream.JetStream
-	stale  chan struct{} // asks for a new watch; room for one
-	seen   atomic.Uint64 // the highest revision that a watch brought
-	taken  atomic.Uint64 // and that is in memory, as all before it is
-	newest uint64        // what the leader had when keepUp asked last
-	made   time.Time     // when the bucket was that was opened; zero: the engine did not say
-	memory *replica.Replica[T]
+	leads    func(ctx context.Context, key string) (there bool, err error)
+	js       jetstream.JetStream
+	stale    chan struct{} // asks for a new watch; room for one
+	seen     atomic.Uint64 // the highest revision that a watch brought
+	taken    atomic.Uint64 // and that is in memory, as all before it is
+	newest   uint64        // what the leader had when keepUp asked last
+	suspects suspects      // used by keepUp alone
+	made     time.Time     // when the bucket was that was opened; zero: the engine did not say
+	memory   *replica.Replica[T]
 }
 
 // OnChange calls f for every change from now on, of this node or another. f
