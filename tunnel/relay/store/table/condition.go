@@ -118,6 +118,16 @@ func (s *Set) theirs(ctx context.Context) error {
 	return err
 }
 
+// isOwn reports whether the store says that it is the one that was opened.
+func (s *Set) isOwn(ctx context.Context) bool {
+	c := &s.conditions
+	if c.which == nil {
+		return true
+	}
+	id, err := c.which(ctx)
+	return err == nil && id == c.id
+}
+
 // conditionOf is what an error says that came of asking.
 func conditionOf(err error) Condition {
 	switch {

@@ -92,6 +92,9 @@ func TestAnotherStoreIsNoticed(t *testing.T) {
 		{"one", nil, Here},
 	} {
 		says, fails = step.says, step.fails
+		if own := s.isOwn(t.Context()); own != (step.says == "one") {
+			t.Errorf("step %d: is the one that was opened: %t", i, own)
+		}
 		if got := conditionOf(s.theirs(t.Context())); got != step.want {
 			t.Errorf("step %d: got %s, want %s", i, got, step.want)
 		}

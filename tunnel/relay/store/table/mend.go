@@ -31,7 +31,7 @@ func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 	if len(s.revisions) == 0 {
 		return
 	}
-	if s.rounds++; s.rounds < mendRounds || t.set.theirs(ctx) != nil {
+	if s.rounds++; s.rounds < mendRounds || !t.set.isOwn(ctx) {
 		return
 	}
 	// In their order, what is written of a key is older than what another node knows that
