@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -70,6 +71,7 @@ func (o Outward) url(ref string) string {
 	switch {
 	case o.own(Site{scheme, authority}):
 		target = o.Target(target)
+	case scheme == o.Visitors.Scheme && o.portless(authority):
 	case scheme == "http" && o.Visitors.Scheme == "https" && o.plain(authority):
 	default:
 		return ref
@@ -82,14 +84,20 @@ func (o Outward) own(site Site) bool {
 	name, port := cutPort(site.Host)
 	inside, _ := cutPort(o.Host)
 	outside, public := cutPort(o.Visitors.Host)
-	asked := strings.EqualFold(name, outside)
-	switch {
-	case o.Port != 0 && port == strconv.Itoa(o.Port) && port != public:
-		return asked || strings.EqualFold(name, inside)
-	case asked && port == "": // visitors ask a port, which the origin does not see
-		return public != "" && site.Scheme == o.Visitors.Scheme
+	listens := o.Port != 0 && port == strconv.Itoa(o.Port)
+	if strings.EqualFold(name, outside) {
+		return listens && port != cmp.Or(public, usualPort[o.Visitors.Scheme])
 	}
-	return o.renamed() && site.is(site.Scheme, o.Host)
+	return listens && port != public && strings.EqualFold(name, inside) || o.renamed() && site.is(site.Scheme, o.Host)
+}
+
+var usualPort = map[string]string{"http": "80", "https": "443"}
+
+// portless reports whether an authority is that of the site but for the port that visitors
+// ask, which the origin does not see.
+func (o Outward) portless(authority string) bool {
+	outside, public := cutPort(o.Visitors.Host)
+	return public != "" && strings.EqualFold(authority, outside)
 }
 
 // plain reports whether an authority without TLS is that of the site with it: at the port

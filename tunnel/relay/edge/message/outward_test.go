@@ -23,6 +23,7 @@ func TestAnswersLeadToTheSiteAsVisitorsKnowIt(t *testing.T) {
 	const site = "https://Shop.example.com"
 	renamed := with(func(o *Outward) { o.Host = "inner.local:81" })
 	bare := with(func(o *Outward) { o.Visitors = Site{"http", "shop.example.com"} })
+	taken := func(target string) string { return "/api" + target }
 	apart := with(func(o *Outward) { o.Visitors.Host = "shop.example.com:8443" })
 	for name, c := range map[string]struct {
 		from Outward
@@ -97,9 +98,21 @@ func TestAnswersLeadToTheSiteAsVisitorsKnowIt(t *testing.T) {
 			"http://[::1]/x":      "",
 			"http://[::2]:8080/x": "",
 		}},
-		"a path is taken out": {with(func(o *Outward) { o.Target = func(t string) string { return "/api" + t } }), map[string]string{
+		"a path is taken out": {with(func(o *Outward) { o.Target = taken }), map[string]string{
 			"http://shop.example.com:8080/x": site + "/api/x",
 			"http://shop.example.com/x":      site + "/x",
+		}},
+		"... of a site at a port of its own": {with(func(o *Outward) { *o = apart; o.Target = taken }), map[string]string{
+			"http://shop.example.com:8080/x": "https://shop.example.com:8443/api/x",
+			"https://shop.example.com/x":     "https://shop.example.com:8443/x",
+		}},
+		"... and the visitor writes the usual port": {with(func(o *Outward) { o.Visitors.Host, o.Target = "shop.example.com:443", taken }), map[string]string{
+			"http://shop.example.com:8080/x": "https://shop.example.com:443/api/x",
+			"https://shop.example.com/x":     "https://shop.example.com:443/x",
+		}},
+		"... and the origin listens at the usual port": {with(func(o *Outward) { o.Scheme, o.Port, o.Target = "https", 443, taken }), map[string]string{
+			"https://shop.example.com:443/x": "",
+			"http://shop.example.com:443/x":  site + "/x",
 		}},
 	} {
 		for ref, want := range c.refs {
