@@ -88,7 +88,7 @@ func (o Outward) own(site Site) bool {
 	if strings.EqualFold(name, outside) {
 		return listens && port != cmp.Or(public, usualPort[o.Visitors.Scheme])
 	}
-	return listens && port != public && strings.EqualFold(name, inside) || o.renamed() && site.is(site.Scheme, o.Host)
+	return listens && strings.EqualFold(name, inside) || o.renamed() && site.is(site.Scheme, o.Host)
 }
 
 var usualPort = map[string]string{"http": "80", "https": "443"}

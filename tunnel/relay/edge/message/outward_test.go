@@ -88,6 +88,11 @@ func TestAnswersLeadToTheSiteAsVisitorsKnowIt(t *testing.T) {
 			"https://shop.example.com/x":     "",
 			"http://xinner.local:81/x":       "",
 		}},
+		"another name, at the port that visitors ask": {with(func(o *Outward) { o.Visitors.Host, o.Host = "shop.example.com:8080", "localhost" }), map[string]string{
+			"http://localhost:8080/x":  "https://shop.example.com:8080/x",
+			"https://localhost:8080/x": "https://shop.example.com:8080/x",
+			"http://localhost:8081/x":  "",
+		}},
 		"another name, of an agent that tells no port": {with(func(o *Outward) { o.Host, o.Port = "localhost", 0 }), map[string]string{
 			"http://localhost/x":    site + "/x",
 			"http://localhost:80/x": site + "/x",
