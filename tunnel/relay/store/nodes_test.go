@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/store/claims"
+	"adit/tunnel/relay/store/leader"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/relay/store/seal"
 )
@@ -156,6 +157,46 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 	}
 	if _, err := first.Settings.seal.Open(SettingVisitorCA, []byte(stored(SettingAuthority))); err == nil {
 		t.Error("one setting passes for another")
+	}
+}
+
+// TestStoreThatIsSealedIsNoOther: a node without the secret, which runs while the first that
+// has it seals what is stored, does not take the store for another relay's.
+func TestStoreThatIsSealedIsNoOther(t *testing.T) {
+	urls := []string{natstest.Start(t).URL()}
+	plain := openAt(t, Config{URLs: urls})
+	whose := func(s *Store) string {
+		t.Helper()
+		of, err := s.Settings.whose(t.Context(), leader.Leader{Conn: s.engine.JetStream().Conn(), Bucket: s.Settings.kv.Bucket()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return of
+	}
+	keep := func(s *Store, value string) {
+		t.Helper()
+		if err := s.Settings.Put(t.Context(), SettingAuthority, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if of := whose(plain); of != "" {
+		t.Errorf("a store without a relay is %q's", of)
+	}
+	keep(plain, "one")
+	before := whose(plain)
+	if keep(plain, "other"); before == "" || whose(plain) == before {
+		t.Error("another relay's store is not told from this one's")
+	}
+	sealing := openAt(t, Config{URLs: urls, Secret: []byte("s3cret")})
+	if _, err := sealing.Settings.Get(t.Context(), SettingAuthority); err != nil {
+		t.Fatal(err)
+	}
+	if of := whose(plain); of != "" {
+		t.Errorf("once it is sealed, a node without the secret takes it for %q's", of)
+	}
+	before = whose(sealing)
+	if keep(sealing, "one"); before == "" || whose(sealing) == before {
+		t.Error("another relay's store is not told from this one's, with the secret")
 	}
 }
 

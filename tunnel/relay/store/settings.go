@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -134,6 +135,18 @@ func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Confi
 	}
 	return fmt.Errorf("the data folder %s has no relay in it any more, or it is damaged; bring it back with adit relay restore, into an empty data folder; "+
 		"without that, an empty one begins a new relay, which no token leads to", cfg.Dir)
+}
+
+// whose says whose the store is, by a text that no other relay's has; empty if that cannot
+// be told. A node without a secret cannot tell of what is sealed: what it knew may have
+// been sealed since, by the first node that was given one.
+func (s *Settings) whose(ctx context.Context, l leader.Leader) (string, error) {
+	w, _, err := l.Get(ctx, SettingAuthority)
+	if err != nil || len(w.Value) == 0 || s.seal == nil && seal.Is(w.Value) {
+		return "", err
+	}
+	sum := sha256.Sum256(w.Value)
+	return string(sum[:]), nil
 }
 
 // unkept reports whether a setting is the store's own, and in no backup.

@@ -8,7 +8,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -163,14 +162,7 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 			return err
 		}
 		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
-		s.tables.Of(func(ctx context.Context) (string, error) {
-			w, _, err := lead.Get(ctx, SettingAuthority)
-			sum := sha256.Sum256(w.Value)
-			if len(w.Value) == 0 {
-				return "", err
-			}
-			return string(sum[:]), err
-		})
+		s.tables.Of(func(ctx context.Context) (string, error) { return s.Settings.whose(ctx, lead) })
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
 	if err := s.loadStreams(ctx, cfg); err != nil {
