@@ -145,7 +145,7 @@ func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
 		s.begin()
 	}
 	if w.Apart || w.SignsIn {
-		s.of = w.owner()
+		s.of, s.signs = w.owner(), s.signs || w.SignsIn
 	}
 	return s, nil
 }

@@ -33,6 +33,7 @@ type Stream struct {
 	Conn  *Conn
 	br    *bufio.Reader // nil while the stream is idle
 	of    owner         // whom it is kept for
+	signs bool          // that one signs in by it
 	idle  time.Time     // since when
 	used  bool          // it has carried a request before this one
 	heard bool          // something of the answer has come
@@ -300,14 +301,15 @@ func (p *idleStreams) put(s *Stream) {
 	}
 }
 
-// makeRoom closes all, if none was used a moment ago. It is called while a new stream
-// waits for its first answer: an origin that serves one connection at a time, as many
-// devices and servers for development do, waits for what comes by one of these.
+// makeRoom closes all, if none was used a moment ago, but those by which somebody signs in:
+// the next step has to come by the same one. It is called while a new stream waits for its
+// first answer: an origin that serves one connection at a time, as many devices and servers
+// for development do, waits for what comes by one of these.
 func (p *idleStreams) makeRoom() {
 	p.mu.Lock()
 	var old []*Stream
 	if n := len(p.list); n > 0 && time.Since(p.list[n-1].idle) >= makeRoom/2 {
-		old, p.list, p.owned = p.list, nil, 0
+		old = p.drop(func(s *Stream) bool { return !s.signs })
 	}
 	p.mu.Unlock()
 	for _, s := range old {
@@ -315,14 +317,12 @@ func (p *idleStreams) makeRoom() {
 	}
 }
 
-// expire closes what was idle for long or was closed by the origin.
-func (p *idleStreams) expire() {
-	p.mu.Lock()
-	var old []*Stream
+// drop takes those that are picked out of the list; p.mu is held.
+func (p *idleStreams) drop(pick func(*Stream) bool) (picked []*Stream) {
 	kept := p.list[:0]
 	for _, s := range p.list {
-		if time.Since(s.idle) >= originIdle || !s.Conn.Quiet() {
-			old = append(old, s)
+		if pick(s) {
+			picked = append(picked, s)
 			p.count(s, -1)
 		} else {
 			kept = append(kept, s)
@@ -330,7 +330,14 @@ func (p *idleStreams) expire() {
 	}
 	clear(p.list[len(kept):])
 	p.list = kept
-	if len(kept) > 0 && !p.closed {
+	return picked
+}
+
+// expire closes what was idle for long or was closed by the origin.
+func (p *idleStreams) expire() {
+	p.mu.Lock()
+	old := p.drop(func(s *Stream) bool { return time.Since(s.idle) >= originIdle || !s.Conn.Quiet() })
+	if len(p.list) > 0 && !p.closed {
 		p.sweep.Reset(originIdle)
 	}
 	p.mu.Unlock()
