@@ -95,3 +95,66 @@ func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 	ask("Authorization: NTLM ann\r\n", "NTLM ann")
 	ask("", "nobody")
 }
+
+// TestSignInOfAConnectionGoesOnBehindAnUpload has an origin ask for the next step of a
+// sign-in before it has read the body that came with the last, as servers with NTLM do whose
+// visitors send the body with each.
+func TestSignInOfAConnectionGoesOnBehindAnUpload(t *testing.T) {
+	const size = 20
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		for asked := false; ; {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			last := req.Header.Get("Authorization") == "NTLM last"
+			if !last {
+				fmt.Fprint(conn, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM challenge\r\nContent-Length: 0\r\n\r\n")
+			}
+			if n, err := io.Copy(io.Discard, req.Body); n != size || err != nil {
+				return
+			}
+			if last {
+				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n%-5t", asked)
+			}
+			asked = true
+		}
+	}))
+	conn, err := net.Dial("tcp", hostOf(t, s.http))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	br := bufio.NewReader(conn)
+	answer := func() (int, string) {
+		t.Helper()
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	begin := func(step string) {
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: signs.relay.test\r\nAuthorization: NTLM %s\r\nContent-Length: %d\r\n\r\n", step, size)
+	}
+	begin("first")
+	if status, _ := answer(); status != http.StatusUnauthorized {
+		t.Fatalf("got status %d", status)
+	}
+	if _, err := io.Copy(conn, slowly(size)); err != nil {
+		t.Fatal(err)
+	}
+	begin("last")
+	if _, err := io.Copy(conn, slowly(size)); err != nil {
+		t.Fatal(err)
+	}
+	if status, by := answer(); status != http.StatusOK || by != "true " {
+		t.Errorf("the last step: got status %d, by the connection of the first: %s", status, by)
+	}
+}
