@@ -96,6 +96,34 @@ func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 	ask("", "nobody")
 }
 
+// TestSignInOfAConnectionStaysWithItsAgent, of those that share a name.
+func TestSignInOfAConnectionStaysWithItsAgent(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token, url := r.client(t, "shop"), ""
+	for i := range 3 {
+		url = connect(t, token, fmt.Sprint("i", i)).mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shared", Mode: wire.ModeBalanced}, signsIn(t)).PublicURL
+	}
+	visitor := r.visitor(t)
+	for i := range 9 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			req.Header.Set("Authorization", "NTLM ann")
+		}
+		resp, err := visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(body) != "NTLM ann" || err != nil {
+			t.Errorf("request %d: got %q %v", i, body, err)
+		}
+	}
+}
+
 // TestSignInOfAConnectionGoesOnBehindAnUpload has an origin ask for the next step of a
 // sign-in before it has read the body that came with the last, as servers with NTLM do whose
 // visitors send the body with each.

@@ -150,6 +150,9 @@ func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
 	return s, nil
 }
 
+// Signs reports whether a stream is kept by which a visitor has signed in, or is about to.
+func (o *Origin) Signs(v Visit, conn any) bool { return o.idle.signs(owner{v.Visitor, conn}) }
+
 // Keep keeps a stream whose answer was read to its end, for another request.
 func (o *Origin) Keep(s *Stream) { o.idle.put(s) }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -269,6 +270,13 @@ func (p *idleStreams) last(of owner) int {
 		}
 	}
 	return -1
+}
+
+// signs reports whether there is a stream by which a visitor signs in.
+func (p *idleStreams) signs(of owner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owned > 0 && slices.ContainsFunc(p.list, func(s *Stream) bool { return s.signs && s.of == of })
 }
 
 // count counts a stream that comes into the list or leaves it.
