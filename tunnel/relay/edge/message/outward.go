@@ -32,15 +32,15 @@ func Leads(h http.Header) bool {
 }
 
 // Write writes the URLs in the header of an answer, and takes the origin's own name out
-// of its cookies, if visitors know it by another: browsers keep no such cookie. Without
-// a name it is of the host that was asked.
+// of its cookies, if visitors know it by another: browsers keep no such cookie, but where
+// that name is below the origin's. Without a name it is of the host that was asked.
 func (o Outward) Write(h http.Header) {
 	for _, name := range leading {
 		for i, ref := range h[name] {
 			h[name][i] = o.url(ref)
 		}
 	}
-	if cookies := h["Set-Cookie"]; cookies != nil && o.renamed() {
+	if cookies := h["Set-Cookie"]; cookies != nil && o.renamed() && !o.below() {
 		name, _ := cutPort(o.Host)
 		for i, cookie := range cookies {
 			cookies[i] = undomain(cookie, name)
@@ -53,6 +53,15 @@ func (o Outward) renamed() bool {
 	inside, _ := cutPort(o.Host)
 	outside, _ := cutPort(o.Visitors.Host)
 	return !strings.EqualFold(inside, outside)
+}
+
+// below reports whether the name by which visitors know the origin is below the one that
+// it was asked by.
+func (o Outward) below() bool {
+	inside, _ := cutPort(o.Host)
+	outside, _ := cutPort(o.Visitors.Host)
+	at := len(outside) - len(inside)
+	return at > 0 && outside[at-1] == '.' && strings.EqualFold(outside[at:], inside)
 }
 
 // url writes one URL. What is not of the site stays as it is, and so does what leads to

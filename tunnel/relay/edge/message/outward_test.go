@@ -160,6 +160,21 @@ func TestCookiesOfTheOriginsNameAreTheVisitors(t *testing.T) {
 	}
 }
 
+// TestCookiesOfANameAboveAreBrowsersToKeep: other sites below that name have them, too.
+func TestCookiesOfANameAboveAreBrowsersToKeep(t *testing.T) {
+	const cookie = "a=b; Domain=Example.com"
+	for visitors, want := range map[string]string{
+		"Shop.example.com": cookie, "a.shop.EXAMPLE.com:8443": cookie,
+		"shopexample.com": "a=b", "example.com.test": "a=b",
+	} {
+		o := with(func(o *Outward) { o.Host, o.Visitors.Host = "example.com:81", visitors })
+		h := http.Header{"Set-Cookie": {cookie}}
+		if o.Write(h); h.Get("Set-Cookie") != want {
+			t.Errorf("for visitors of %s: got %q, want %q", visitors, h.Get("Set-Cookie"), want)
+		}
+	}
+}
+
 // FuzzOutward: what is written is a URL of the visitors' site, and what led there before
 // led to one of the names that the origin has.
 func FuzzOutward(f *testing.F) {
