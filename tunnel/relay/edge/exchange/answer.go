@@ -111,6 +111,7 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 	alive := x.stop()
 	sent := x.body == nil || x.body.finished()
 	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
+		s.Asks = answer.StatusCode == http.StatusUnauthorized && message.SignsConnectionIn(x.r) && message.AsksOn(answer.Header)
 		x.backend.Origin().Keep(s)
 		return
 	}

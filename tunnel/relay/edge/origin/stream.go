@@ -31,7 +31,10 @@ var (
 // Stream is a stream of HTTP/1.1 requests, one after another. It belongs to
 // one request at a time, or to the pool of its backend.
 type Stream struct {
-	Conn  *Conn
+	Conn *Conn
+	// Asks says that the origin waits for the next step of a sign-in. Any other request
+	// would end that.
+	Asks  bool
 	br    *bufio.Reader // nil while the stream is idle
 	of    owner         // whom it is kept for
 	signs bool          // that one signs in by it
@@ -227,7 +230,7 @@ func (p *idleStreams) take(w Want) *Stream {
 			return nil
 		}
 		since := time.Since(s.idle)
-		if since < idle && s.Conn.Quiet() {
+		if (since < idle || s.Asks && since < originIdle) && s.Conn.Quiet() {
 			s.used = true
 			s.begin()
 			return s
@@ -246,7 +249,7 @@ func (p *idleStreams) pop(w Want) *Stream {
 	defer p.mu.Unlock()
 	at := -1
 	if p.owned > 0 {
-		at = p.last(w.owner())
+		at = p.own(w)
 	}
 	if at < 0 && !w.Apart {
 		at = p.last(owner{})
@@ -262,10 +265,23 @@ func (p *idleStreams) pop(w Want) *Stream {
 	return s
 }
 
-// last is where the stream of a visitor is that was used last; negative: there is none.
+// own is where the visitor's own stream is for a request; negative: there is none. Of
+// several whose origin asks, the one that has asked first is most likely answered first.
+func (p *idleStreams) own(w Want) int {
+	of := w.owner()
+	if w.Answers {
+		if at := slices.IndexFunc(p.list, func(s *Stream) bool { return s.Asks && s.of == of }); at >= 0 {
+			return at
+		}
+	}
+	return p.last(of)
+}
+
+// last is where the stream of a visitor is that was used last and whose origin does not
+// ask; negative: there is none.
 func (p *idleStreams) last(of owner) int {
 	for i := len(p.list) - 1; i >= 0; i-- {
-		if p.list[i].of == of {
+		if p.list[i].of == of && !p.list[i].Asks {
 			return i
 		}
 	}
