@@ -20,8 +20,12 @@ import (
 
 var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
 
-// maxAnswerHead is the largest head of an origin's answer, in bytes.
-const maxAnswerHead = 1 << 20
+// maxAnswerHead is the largest head of an origin's answer, in bytes: as browsers take it.
+// In memory a line of it has some 100 bytes more, for as long as the visitor is answered.
+const (
+	maxAnswerHead  = 256 << 10
+	maxAnswerLines = 2048
+)
 
 var (
 	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lend.Small) }}
@@ -42,6 +46,7 @@ type Stream struct {
 	used  bool          // it has carried a request before this one
 	heard bool          // something of the answer has come
 	left  int64         // of an answer's head, what may still be read; negative outside of one
+	lines int           // of it, how many may still come
 	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
 
 	pool     *idleStreams // of its origin
@@ -60,7 +65,7 @@ func newStream(conn *Conn, pool *idleStreams) *Stream {
 
 // Read reads from the origin; the head of an answer is bounded.
 func (s *Stream) Read(b []byte) (int, error) {
-	if s.left == 0 {
+	if s.tooLarge() {
 		return 0, errHeadTooLarge
 	}
 	if s.left > 0 && int64(len(b)) > s.left {
@@ -71,6 +76,7 @@ func (s *Stream) Read(b []byte) (int, error) {
 		s.heard = true
 		if s.left > 0 {
 			s.left -= int64(n)
+			s.lines -= bytes.Count(b[:n], []byte{'\n'}) // and some of the body, of which nothing is read by then
 		}
 		if s.head != nil {
 			s.head.Write(b[:n])
@@ -82,9 +88,12 @@ func (s *Stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// tooLarge reports whether nothing more of an answer's head is read.
+func (s *Stream) tooLarge() bool { return s.left == 0 || s.left > 0 && s.lines < 0 }
+
 // Answer reads the head of an answer to r.
 func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
-	s.left, s.head = maxAnswerHead, heads.Get().(*bytes.Buffer)
+	s.left, s.lines, s.head = maxAnswerHead, maxAnswerLines, heads.Get().(*bytes.Buffer)
 	defer func() {
 		s.head.Reset()
 		if s.head.Cap() <= 2*lend.Small {
@@ -96,6 +105,9 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	s.head.Write(held)
 	a, err := http.ReadResponse(s.br, r)
 	odd := err != nil && s.mend()
+	if err != nil && !odd && s.tooLarge() {
+		return nil, errHeadTooLarge
+	}
 	if odd {
 		if again, still := http.ReadResponse(s.br, r); still == nil && again.StatusCode >= http.StatusOK {
 			a, err = again, nil
