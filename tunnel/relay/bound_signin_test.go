@@ -2,10 +2,13 @@ package relay
 
 import (
 	"bufio"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,4 +97,159 @@ func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 	}
 	ask("Authorization: NTLM ann\r\n", "NTLM ann")
 	ask("", "nobody")
+}
+
+// TestStepsOfASignInFindTheirConnection has a visitor ask for more while it signs in, as
+// browsers do by HTTP/2, of an origin that goes by each connection, as servers with NTLM do.
+func TestStepsOfASignInFindTheirConnection(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	var asked atomic.Int64
+	ntlm := func(kind byte, of string) string {
+		return "NTLM " + base64.StdEncoding.EncodeToString([]byte("NTLMSSP\x00"+string([]byte{kind, 0, 0, 0})+of))
+	}
+	url := s.agent.mustClaim("signs", wire.Claim{Type: wire.TypeHTTPS, Domain: "signs"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		challenge, signed := "", false
+		for {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			next := "NTLM"
+			switch a := req.Header.Get("Authorization"); {
+			case a == ntlm(1, ""):
+				challenge, signed = fmt.Sprint("challenge ", asked.Add(1)), false
+				next = ntlm(2, challenge)
+			case a != "":
+				signed = challenge != "" && a == ntlm(3, challenge)
+				challenge = ""
+			default:
+				challenge = ""
+			}
+			if signed {
+				fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			} else {
+				fmt.Fprintf(conn, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: %s\r\nContent-Length: 0\r\n\r\n", next)
+			}
+		}
+	})).PublicURL
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		ask := func(authorization string, want int) (challenge string) {
+			t.Helper()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if authorization != "" {
+				req.Header.Set("Authorization", authorization)
+			}
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s: %q: got status %d, want %d", version, authorization, resp.StatusCode, want)
+			}
+			b, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(resp.Header.Get("WWW-Authenticate"), "NTLM "))
+			return string(b[min(12, len(b)):])
+		}
+		one := ask(ntlm(1, ""), 401)
+		ask("", 401)
+		two := ask(ntlm(1, ""), 401)
+		ask(ntlm(3, one), 200)
+		ask("", 200)
+		ask(ntlm(3, two), 200)
+		ask("", 200)
+	}
+}
+
+// TestSignInOfAConnectionStaysWithItsAgent, of those that share a name.
+func TestSignInOfAConnectionStaysWithItsAgent(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	token, url := r.client(t, "shop"), ""
+	for i := range 3 {
+		url = connect(t, token, fmt.Sprint("i", i)).mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shared", Mode: wire.ModeBalanced}, signsIn(t)).PublicURL
+	}
+	visitor := r.visitor(t)
+	for i := range 9 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			req.Header.Set("Authorization", "NTLM ann")
+		}
+		resp, err := visitor.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(body) != "NTLM ann" || err != nil {
+			t.Errorf("request %d: got %q %v", i, body, err)
+		}
+	}
+}
+
+// TestSignInOfAConnectionGoesOnBehindAnUpload has an origin ask for the next step of a
+// sign-in before it has read the body that came with the last, as servers with NTLM do whose
+// visitors send the body with each.
+func TestSignInOfAConnectionGoesOnBehindAnUpload(t *testing.T) {
+	const size = 20
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		for asked := false; ; {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			last := req.Header.Get("Authorization") == "NTLM last"
+			if !last {
+				fmt.Fprint(conn, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM challenge\r\nContent-Length: 0\r\n\r\n")
+			}
+			if n, err := io.Copy(io.Discard, req.Body); n != size || err != nil {
+				return
+			}
+			if last {
+				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n%-5t", asked)
+			}
+			asked = true
+		}
+	}))
+	conn, err := net.Dial("tcp", hostOf(t, s.http))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	br := bufio.NewReader(conn)
+	answer := func() (int, string) {
+		t.Helper()
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	begin := func(step string) {
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: signs.relay.test\r\nAuthorization: NTLM %s\r\nContent-Length: %d\r\n\r\n", step, size)
+	}
+	begin("first")
+	if status, _ := answer(); status != http.StatusUnauthorized {
+		t.Fatalf("got status %d", status)
+	}
+	if _, err := io.Copy(conn, slowly(size)); err != nil {
+		t.Fatal(err)
+	}
+	begin("last")
+	if _, err := io.Copy(conn, slowly(size)); err != nil {
+		t.Fatal(err)
+	}
+	if status, by := answer(); status != http.StatusOK || by != "true " {
+		t.Errorf("the last step: got status %d, by the connection of the first: %s", status, by)
+	}
 }

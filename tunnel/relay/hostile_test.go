@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"crypto/tls"
@@ -255,6 +256,62 @@ func TestHeaderBombsAreRefused(t *testing.T) {
 	}
 	if grown := heap() - before; grown > 64<<20 {
 		t.Errorf("bombs hold %d MiB", grown>>20)
+	}
+	s.unharmed(t)
+}
+
+// TestHeadsOfManyLinesAreRefused: each line takes many times as much memory as it has bytes.
+// What is behind a head counts for nothing, and each head for itself.
+func TestHeadsOfManyLinesAreRefused(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := io.Copy(io.Discard, r.Body); n > 0 {
+			fmt.Fprint(w, n)
+			return
+		}
+		io.WriteString(w, "hello")
+	}))
+	lines := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%x:\n", i)
+		}
+		return b.String()
+	}
+	roots := s.roots(t)
+	for scheme, dial := range map[string]func() (net.Conn, error){
+		"http": func() (net.Conn, error) { return net.Dial("tcp", hostOf(t, s.http)) },
+		"https": func() (net.Conn, error) {
+			return tls.Dial("tcp", s.Addrs().HTTPS, &tls.Config{RootCAs: roots, ServerName: "shop.relay.test"})
+		},
+	} {
+		refused, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer refused.Close()
+		_ = refused.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(refused, "GET / HTTP/1.1\r\nHost: shop.relay.test\r\nConnection: close\r\n"+lines(9000)+"\r\n") // it may be cut off
+		if answer, _ := io.ReadAll(refused); len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 431") {
+			t.Errorf("%s: 9,000 lines: got %.100q", scheme, answer)
+		}
+		conn, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		br := bufio.NewReader(conn)
+		body := strings.Repeat("\n", 20_000)
+		for i := range 3 {
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: shop.relay.test\r\nContent-Length: %d\r\n%s\r\n%s", len(body), lines(400), body)
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil {
+				t.Fatalf("%s: request %d: %v", scheme, i, err)
+			}
+			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != strconv.Itoa(len(body)) {
+				t.Errorf("%s: request %d: got %q, %v", scheme, i, got, err)
+			}
+		}
 	}
 	s.unharmed(t)
 }

@@ -3,7 +3,6 @@ package forward
 import (
 	"container/list"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,24 +51,6 @@ type flow struct {
 	queued [][]byte       // for the outlet to come, or the next
 	size   int            // of queued
 }
-
-// past are the flows that the relay has ended last. A packet of theirs may have been on its
-// way then, and is no beginning: numbers are not used again. It is of who receives.
-type past struct {
-	keys []flowKey
-	next int // which of them the next takes the place of, once there are as many as may be
-}
-
-func (p *past) add(key flowKey) {
-	if len(p.keys) < maxFlows {
-		p.keys = append(p.keys, key)
-		return
-	}
-	p.keys[p.next] = key
-	p.next = (p.next + 1) % len(p.keys)
-}
-
-func (p *past) has(key flowKey) bool { return slices.Contains(p.keys, key) }
 
 // abort ends the flow.
 func (f *flow) abort() {

@@ -27,7 +27,7 @@ type flows struct {
 	*Forwarder
 	session link.Session
 	numbers *numbers
-	past    past
+	past    wire.Past[flowKey] // of who receives
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex
@@ -81,7 +81,7 @@ func (s *Session) receiveDatagrams(ctx context.Context) {
 // told takes what the relay says of a flow.
 func (fs *flows) told(ctx context.Context, key flowKey, d wire.Flow) {
 	if d.Kind == wire.FlowClose {
-		fs.past.add(key)
+		fs.past.Add(key)
 	}
 	f := fs.get(key)
 	switch {
@@ -158,7 +158,7 @@ func (fs *flows) write(f *flow, o *origin.Outlet, payloads [][]byte) {
 // start makes the flow of key, of a visitor who may not be known; nil if there is no such
 // tunnel, or the relay has ended the flow.
 func (fs *flows) start(ctx context.Context, key flowKey, who wire.From) *flow {
-	if fs.past.has(key) {
+	if fs.past.Has(key) {
 		return nil
 	}
 	t, era, _ := fs.numbers.find(key.endpoint)

@@ -46,7 +46,7 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 	if secure {
 		conf = e.tls
 	}
-	next := v.ForHTTP(conf, e.limits.HeaderTime, e.limits.HalfOpen)
+	next := v.ForHTTP(conf, e.limits.HeaderBytes, e.limits.HeaderTime, e.limits.HalfOpen)
 	if next == nil {
 		v.RefusePlain(secureURL)
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,7 @@ func TestTunnelsThatNotEveryNodeServes(t *testing.T) {
 	paths := make([]wire.ClaimPath, wire.MaxPaths)
 	for i := range paths {
 		names[i] = fmt.Sprintf("/%02d", i) + strings.Repeat(`"`, wire.MaxPath-3)
-		paths[i] = wire.ClaimPath{Path: names[i], Strip: true, HostHeader: strings.Repeat("a", 253), HTTP2: true, Scheme: "https"}
+		paths[i] = wire.ClaimPath{Path: names[i], Strip: true, HostHeader: strings.Repeat("a", 253), HTTP2: true, Scheme: "https", Port: math.MaxInt}
 	}
 	if err := wire.CheckPaths(names); err != nil {
 		t.Fatal(err)

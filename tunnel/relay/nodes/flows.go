@@ -37,6 +37,7 @@ type farFlow struct {
 type flowSet struct {
 	mesh *Mesh
 	link link.Session
+	past wire.Past[flowKey] // of who receives
 
 	mu    sync.Mutex
 	flows map[flowKey]*farFlow
@@ -72,6 +73,7 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 	key := flowKey{session, d.Number}
 	switch d.Kind {
 	case wire.FlowClose:
+		fs.past.Add(key)
 		fs.mu.Lock()
 		f := fs.flows[key]
 		delete(fs.flows, key)
@@ -113,7 +115,7 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 	f, full := fs.flows[key], len(fs.flows) >= maxFlows
 	fs.mu.Unlock()
 	if f == nil {
-		if full {
+		if full || fs.past.Has(key) {
 			return
 		}
 		if f = fs.begin(key, d.Endpoint); f == nil {

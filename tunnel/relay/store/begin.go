@@ -8,6 +8,7 @@ import (
 
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/leader"
+	"adit/tunnel/relay/store/table"
 )
 
 const (
@@ -24,9 +25,9 @@ var errOthersRun = errors.New("other nodes of this relay run, but the NATS clust
 
 // refuseBeside returns an error if the store has no relay, and there are nodes of one all
 // the same: they have it in memory, and a new one would take its place. Nodes that begin
-// one together wait for the one that is first.
+// one together wait for the one that is first. Who listens and never answers is no node.
 func (s *Store) refuseBeside(ctx context.Context, l leader.Leader) error {
-	begun := time.Now()
+	begun, answered := time.Now(), false
 	for alone := begun; ; {
 		switch _, err := s.Settings.Get(ctx, SettingAuthority); {
 		case err == nil:
@@ -36,15 +37,19 @@ func (s *Store) refuseBeside(ctx context.Context, l leader.Leader) error {
 		}
 		others, err := s.tables.Others(ctx)
 		now := time.Now()
+		answered = answered || others == table.OtherNode
 		switch {
 		case err != nil:
 			return err
-		case others:
+		case others != table.Nobody:
 			alone = now
 		case now.Sub(alone) >= otherNodes:
 			return nil
 		}
-		if others && now.Sub(begun) >= beginTime {
+		if others != table.Nobody && now.Sub(begun) >= beginTime {
+			if !answered {
+				return nil
+			}
 			_, there, err := l.Get(ctx, SettingAuthority) // the server that was asked may lag
 			if err != nil {
 				return fmt.Errorf("read setting %s: %w", SettingAuthority, err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/natstest"
 	"adit/tunnel/relay/store/seal"
@@ -157,6 +159,25 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 	if _, err := first.Settings.seal.Open(SettingVisitorCA, []byte(stored(SettingAuthority))); err == nil {
 		t.Error("one setting passes for another")
 	}
+}
+
+// TestRelayBeginsBesideWhoOnlyListens: a program that listens to all there is in a NATS
+// cluster is no other node.
+func TestRelayBeginsBesideWhoOnlyListens(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	urls := []string{natstest.Start(t).URL()}
+	listens, err := nats.Connect(urls[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listens.Close()
+	if _, err := listens.Subscribe(">", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := listens.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	openAt(t, Config{URLs: urls, Beginning: true})
 }
 
 // TestPolicyGoesWithItsClient has a name change its owner.

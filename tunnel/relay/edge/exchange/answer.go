@@ -111,6 +111,7 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 	alive := x.stop()
 	sent := x.body == nil || x.body.finished()
 	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
+		s.Asks = answer.StatusCode == http.StatusUnauthorized && message.SignsConnectionIn(x.r) && message.AsksOn(answer.Header)
 		x.backend.Origin().Keep(s)
 		return
 	}
@@ -122,12 +123,13 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 
 // rest waits for the rest of the request's body, behind its answer. An origin that does not
 // say that it closes the connection reads on, and where the request was no mistake it often
-// wants what it reads: it answered while it wrote that to a file.
+// wants what it reads: it answered while it wrote that to a file. One that refuses a visitor
+// who signs in by the connection has the next step come by that one, and no other.
 func (x *exchange) rest(answer *http.Response) {
 	_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before it is waited for
 	x.w.answered = time.Now()
 	switch {
-	case answer.Close || answer.StatusCode >= 400:
+	case answer.Close || answer.StatusCode >= 400 && !message.SignsConnectionIn(x.r):
 		x.body.soon()
 	case x.w.body.http1 && x.w.complete():
 		x.body.goesOn(x.ctx, visitor.LingerTime)

@@ -84,7 +84,8 @@ func (w *Writer) begun() bool {
 // request goes once more, if it may, by a new one.
 func (x *exchange) ask() (*http.Response, error) {
 	want := origin.Want{
-		Visit: x.to.Visit, Conn: x.to.Conn, Apart: x.backend.Unshared, SignsIn: message.SignsConnectionIn(x.r), Once: !x.repeatable(),
+		Visit: x.to.Visit, Conn: x.to.Conn, Apart: x.backend.Unshared,
+		SignsIn: message.SignsConnectionIn(x.r), Answers: message.AnswersSignIn(x.r), Once: !x.repeatable(),
 	}
 	for {
 		s, err := x.backend.Origin().Stream(x.ctx, want)

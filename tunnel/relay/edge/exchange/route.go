@@ -43,10 +43,16 @@ type Route struct {
 	held    *routing.Backend // whose visitors this is counted among
 }
 
-// choose sorts the endpoint's backends.
+// choose sorts the endpoint's backends. Who signs in by a connection to one goes on there.
 func (to *Route) choose(r *http.Request) {
 	list := to.Endpoint.PickFor(to.Target)
 	to.only = len(list) < 2
+	if !to.only {
+		at := slices.IndexFunc(list, func(b *routing.Backend) bool { return !b.OutOfTurn() && b.Origin().Signs(to.Visit, to.Conn) })
+		if at > 0 {
+			list = slices.Concat(list[at:at+1], list[:at], list[at+1:])
+		}
+	}
 	upgrade := message.Upgrade(r, to.stream) != ""
 	for i, b := range list {
 		if to.grpc || b.HTTP2 && !upgrade {

@@ -66,18 +66,3 @@ func write(w *bufio.Writer, parts ...string) {
 }
 
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
-
-// SignsConnectionIn reports whether a request has its visitor's sign-in by a scheme that
-// servers know to hold for all that comes by the connection (RFC 4559, section 6).
-func SignsConnectionIn(r *http.Request) bool {
-	for _, value := range r.Header["Authorization"] {
-		scheme := value
-		if end := strings.IndexAny(value, " \t"); end >= 0 { // servers take either
-			scheme = value[:end]
-		}
-		if strings.EqualFold(scheme, "NTLM") || strings.EqualFold(scheme, "Negotiate") {
-			return true
-		}
-	}
-	return false
-}

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -31,15 +32,15 @@ func Leads(h http.Header) bool {
 }
 
 // Write writes the URLs in the header of an answer, and takes the origin's own name out
-// of its cookies, if visitors know it by another: browsers keep no such cookie. Without
-// a name it is of the host that was asked.
+// of its cookies, if visitors know it by another: browsers keep no such cookie, but where
+// that name is below the origin's. Without a name it is of the host that was asked.
 func (o Outward) Write(h http.Header) {
 	for _, name := range leading {
 		for i, ref := range h[name] {
 			h[name][i] = o.url(ref)
 		}
 	}
-	if cookies := h["Set-Cookie"]; cookies != nil && o.renamed() {
+	if cookies := h["Set-Cookie"]; cookies != nil && o.renamed() && !o.below() {
 		name, _ := cutPort(o.Host)
 		for i, cookie := range cookies {
 			cookies[i] = undomain(cookie, name)
@@ -52,6 +53,15 @@ func (o Outward) renamed() bool {
 	inside, _ := cutPort(o.Host)
 	outside, _ := cutPort(o.Visitors.Host)
 	return !strings.EqualFold(inside, outside)
+}
+
+// below reports whether the name by which visitors know the origin is below the one that
+// it was asked by.
+func (o Outward) below() bool {
+	inside, _ := cutPort(o.Host)
+	outside, _ := cutPort(o.Visitors.Host)
+	at := len(outside) - len(inside)
+	return at > 0 && outside[at-1] == '.' && strings.EqualFold(outside[at:], inside)
 }
 
 // url writes one URL. What is not of the site stays as it is, and so does what leads to
@@ -70,6 +80,7 @@ func (o Outward) url(ref string) string {
 	switch {
 	case o.own(Site{scheme, authority}):
 		target = o.Target(target)
+	case scheme == o.Visitors.Scheme && o.portless(authority):
 	case scheme == "http" && o.Visitors.Scheme == "https" && o.plain(authority):
 	default:
 		return ref
@@ -82,14 +93,20 @@ func (o Outward) own(site Site) bool {
 	name, port := cutPort(site.Host)
 	inside, _ := cutPort(o.Host)
 	outside, public := cutPort(o.Visitors.Host)
-	asked := strings.EqualFold(name, outside)
-	switch {
-	case o.Port != 0 && port == strconv.Itoa(o.Port) && port != public:
-		return asked || strings.EqualFold(name, inside)
-	case asked && port == "": // visitors ask a port, which the origin does not see
-		return public != "" && site.Scheme == o.Visitors.Scheme
+	listens := o.Port != 0 && port == strconv.Itoa(o.Port)
+	if strings.EqualFold(name, outside) {
+		return listens && port != cmp.Or(public, usualPort[o.Visitors.Scheme])
 	}
-	return o.renamed() && site.is(site.Scheme, o.Host)
+	return listens && strings.EqualFold(name, inside) || o.renamed() && site.is(site.Scheme, o.Host)
+}
+
+var usualPort = map[string]string{"http": "80", "https": "443"}
+
+// portless reports whether an authority is that of the site but for the port that visitors
+// ask, which the origin does not see.
+func (o Outward) portless(authority string) bool {
+	outside, public := cutPort(o.Visitors.Host)
+	return public != "" && strings.EqualFold(authority, outside)
 }
 
 // plain reports whether an authority without TLS is that of the site with it: at the port

@@ -23,6 +23,7 @@ func TestAnswersLeadToTheSiteAsVisitorsKnowIt(t *testing.T) {
 	const site = "https://Shop.example.com"
 	renamed := with(func(o *Outward) { o.Host = "inner.local:81" })
 	bare := with(func(o *Outward) { o.Visitors = Site{"http", "shop.example.com"} })
+	taken := func(target string) string { return "/api" + target }
 	apart := with(func(o *Outward) { o.Visitors.Host = "shop.example.com:8443" })
 	for name, c := range map[string]struct {
 		from Outward
@@ -87,6 +88,11 @@ func TestAnswersLeadToTheSiteAsVisitorsKnowIt(t *testing.T) {
 			"https://shop.example.com/x":     "",
 			"http://xinner.local:81/x":       "",
 		}},
+		"another name, at the port that visitors ask": {with(func(o *Outward) { o.Visitors.Host, o.Host = "shop.example.com:8080", "localhost" }), map[string]string{
+			"http://localhost:8080/x":  "https://shop.example.com:8080/x",
+			"https://localhost:8080/x": "https://shop.example.com:8080/x",
+			"http://localhost:8081/x":  "",
+		}},
 		"another name, of an agent that tells no port": {with(func(o *Outward) { o.Host, o.Port = "localhost", 0 }), map[string]string{
 			"http://localhost/x":    site + "/x",
 			"http://localhost:80/x": site + "/x",
@@ -97,9 +103,21 @@ func TestAnswersLeadToTheSiteAsVisitorsKnowIt(t *testing.T) {
 			"http://[::1]/x":      "",
 			"http://[::2]:8080/x": "",
 		}},
-		"a path is taken out": {with(func(o *Outward) { o.Target = func(t string) string { return "/api" + t } }), map[string]string{
+		"a path is taken out": {with(func(o *Outward) { o.Target = taken }), map[string]string{
 			"http://shop.example.com:8080/x": site + "/api/x",
 			"http://shop.example.com/x":      site + "/x",
+		}},
+		"... of a site at a port of its own": {with(func(o *Outward) { *o = apart; o.Target = taken }), map[string]string{
+			"http://shop.example.com:8080/x": "https://shop.example.com:8443/api/x",
+			"https://shop.example.com/x":     "https://shop.example.com:8443/x",
+		}},
+		"... and the visitor writes the usual port": {with(func(o *Outward) { o.Visitors.Host, o.Target = "shop.example.com:443", taken }), map[string]string{
+			"http://shop.example.com:8080/x": "https://shop.example.com:443/api/x",
+			"https://shop.example.com/x":     "https://shop.example.com:443/x",
+		}},
+		"... and the origin listens at the usual port": {with(func(o *Outward) { o.Scheme, o.Port, o.Target = "https", 443, taken }), map[string]string{
+			"https://shop.example.com:443/x": "",
+			"http://shop.example.com:443/x":  site + "/x",
 		}},
 	} {
 		for ref, want := range c.refs {
@@ -138,6 +156,21 @@ func TestCookiesOfTheOriginsNameAreTheVisitors(t *testing.T) {
 		h = http.Header{"Set-Cookie": {cookie}}
 		if shop.Write(h); h.Get("Set-Cookie") != cookie {
 			t.Errorf("%q of the visitors' own name: became %q", cookie, h.Get("Set-Cookie"))
+		}
+	}
+}
+
+// TestCookiesOfANameAboveAreBrowsersToKeep: other sites below that name have them, too.
+func TestCookiesOfANameAboveAreBrowsersToKeep(t *testing.T) {
+	const cookie = "a=b; Domain=Example.com"
+	for visitors, want := range map[string]string{
+		"Shop.example.com": cookie, "a.shop.EXAMPLE.com:8443": cookie,
+		"shopexample.com": "a=b", "example.com.test": "a=b",
+	} {
+		o := with(func(o *Outward) { o.Host, o.Visitors.Host = "example.com:81", visitors })
+		h := http.Header{"Set-Cookie": {cookie}}
+		if o.Write(h); h.Get("Set-Cookie") != want {
+			t.Errorf("for visitors of %s: got %q, want %q", visitors, h.Get("Set-Cookie"), want)
 		}
 	}
 }

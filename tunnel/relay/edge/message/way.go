@@ -37,10 +37,13 @@ func (f *Way) Scheme() string {
 	return f.proto
 }
 
-// Site is the one that the visitor asks.
+// Site is the one that the visitor asks. A load balancer that passes on several hosts, as
+// they add up where there are more of them, does not say which that is.
 func (f *Way) Site() Site {
-	if v := f.before["X-Forwarded-Host"]; len(v) > 0 {
-		return Site{f.Scheme(), v[0]}
+	if v := f.before["X-Forwarded-Host"]; len(v) == 1 {
+		if _, one := Host(v[0]); one {
+			return Site{f.Scheme(), v[0]}
+		}
 	}
 	return Site{f.Scheme(), f.host}
 }

@@ -3,6 +3,7 @@ package message
 import (
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"testing"
 )
@@ -19,6 +20,33 @@ func TestTargetByHTTP2IsAsWritten(t *testing.T) {
 		Rewrite(&httputil.ProxyRequest{In: in, Out: out}, target, new(Way))
 		if got := out.URL.RequestURI(); got != target {
 			t.Errorf("%s: got %s", target, got)
+		}
+	}
+}
+
+// TestSiteIsOneHost: where load balancers list several hosts, or pass on what is none, the
+// site is the one that the relay was asked for.
+func TestSiteIsOneHost(t *testing.T) {
+	for _, c := range []struct {
+		said []string
+		want string
+	}{
+		{nil, "inner.test"},
+		{[]string{"Shop.example.com:8443"}, "Shop.example.com:8443"},
+		{[]string{"[2001:db8::1]:8443"}, "[2001:db8::1]:8443"},
+		{[]string{"shop.example.com, proxy.example.com"}, "inner.test"},
+		{[]string{"shop.example.com", "proxy.example.com"}, "inner.test"},
+		{[]string{"me@shop.example.com"}, "inner.test"},
+		{[]string{"shop.example.com/x"}, "inner.test"},
+		{[]string{""}, "inner.test"},
+	} {
+		r := &http.Request{Host: "inner.test", Header: http.Header{"X-Forwarded-Proto": {"https"}}}
+		if c.said != nil {
+			r.Header["X-Forwarded-Host"] = c.said
+		}
+		way := WayOf(r, "relay.test", netip.MustParseAddr("192.0.2.1"), true, false)
+		if got, want := way.Site(), (Site{"https", c.want}); got != want {
+			t.Errorf("%q: got %v, want %v", c.said, got, want)
 		}
 	}
 }

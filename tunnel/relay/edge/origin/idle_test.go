@@ -24,17 +24,21 @@ func TestKeptConnectionsMakeRoom(t *testing.T) {
 	for what, c := range map[string]struct {
 		used   bool
 		busy   bool
+		signs  bool
 		closed bool
 	}{
 		"nothing is answered":         {closed: true},
 		"others are answered":         {busy: true},
 		"one that was used waits":     {used: true},
 		"and others are answered too": {used: true, busy: true},
+		"somebody signs in by it":     {signs: true}, // whose next step takes its time
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var pool idleStreams
 			kept := &open{}
-			pool.put(newStream(&Conn{Stream: kept}, &pool))
+			stream := newStream(&Conn{Stream: kept}, &pool)
+			stream.signs = c.signs
+			pool.put(stream)
 			waits := newStream(&Conn{Stream: &open{}}, &pool)
 			waits.used = c.used
 			waits.Patience(time.Minute)

@@ -1,6 +1,8 @@
 package origin
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,7 +25,7 @@ func (said) Reset()                       {}
 // TestLongOddHeadIsReadInOneGo: it takes a few times as long as one that is not odd, however
 // many lines it has.
 func TestLongOddHeadIsReadInOneGo(t *testing.T) {
-	lines := strings.Repeat("a:\n", maxAnswerHead/3-100)
+	lines := strings.Repeat("a: "+strings.Repeat("x", maxAnswerHead/maxAnswerLines-8)+"\n", maxAnswerLines-8)
 	read := func(first string) time.Duration {
 		conn := &Conn{Stream: said{Reader: strings.NewReader(string(wire.AppendAnswer(nil, nil)) + "HTTP/1.1 200 OK\n" + first + lines + "\n")}, done: make(chan struct{})}
 		s := newStream(conn, new(idleStreams))
@@ -38,6 +40,39 @@ func TestLongOddHeadIsReadInOneGo(t *testing.T) {
 	plain := min(read("b:\n"), read("b:\n"))
 	if odd := min(read("odd\n"), read("odd\n")); odd > 12*plain {
 		t.Errorf("it takes %v, and one that is not odd %v", odd, plain)
+	}
+}
+
+// TestHeadOfVeryManyLinesIsRefused: in memory each is many times what it is on its way. What
+// follows a head is no line of it.
+func TestHeadOfVeryManyLinesIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		said    string
+		refused bool
+	}{
+		"lines":                  {strings.Repeat("a:\n", maxAnswerLines-8) + "\n", false},
+		"more of them":           {strings.Repeat("a:\n", 2*maxAnswerLines) + "\n", true},
+		"more, and some odd":     {strings.Repeat("odd\na:\n", maxAnswerLines) + "\n", true},
+		"a body of many":         {"a:\n\n" + strings.Repeat("\n", 8*maxAnswerLines), false},
+		"... behind an odd head": {"odd\na:\n\n" + strings.Repeat("\n", 8*maxAnswerLines), false},
+		"a length that is long":  {"a: " + strings.Repeat("x", maxAnswerHead) + "\n\n", true},
+		"... and within bounds":  {"a: " + strings.Repeat("x", maxAnswerHead/2) + "\n\n", false},
+		"one that does not end":  {strings.Repeat("a:\n", 8*maxAnswerLines), true},
+		"... and nothing behind": {"a:\n\n", false},
+	} {
+		conn := &Conn{Stream: said{Reader: strings.NewReader(string(wire.AppendAnswer(nil, nil)) + "HTTP/1.1 200 OK\n" + c.said)}, done: make(chan struct{})}
+		s := newStream(conn, new(idleStreams))
+		s.begin()
+		answer, err := s.Answer(new(http.Request))
+		if errors.Is(err, errHeadTooLarge) != c.refused || !c.refused && err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err == nil {
+			if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+				t.Errorf("%s: the body: %v", name, err)
+			}
+		}
+		s.Close()
 	}
 }
 

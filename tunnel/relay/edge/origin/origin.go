@@ -115,6 +115,9 @@ type Want struct {
 	// SignsIn says that the origin may take what comes by it from now on for the same
 	// user's. It is this visitor's alone from here on, who gets it again.
 	SignsIn bool
+	// Answers says that it is a step of a sign-in that answers what the origin has asked
+	// by the stream.
+	Answers bool
 	// Once says that the request cannot be sent again where the origin closes the stream
 	// just then.
 	Once bool
@@ -145,10 +148,14 @@ func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
 		s.begin()
 	}
 	if w.Apart || w.SignsIn {
-		s.of = w.owner()
+		s.of, s.signs = w.owner(), s.signs || w.SignsIn
 	}
+	s.Asks = false
 	return s, nil
 }
+
+// Signs reports whether a stream is kept by which a visitor has signed in, or is about to.
+func (o *Origin) Signs(v Visit, conn any) bool { return o.idle.signs(owner{v.Visitor, conn}) }
 
 // Keep keeps a stream whose answer was read to its end, for another request.
 func (o *Origin) Keep(s *Stream) { o.idle.put(s) }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +20,12 @@ import (
 
 var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
 
-// maxAnswerHead is the largest head of an origin's answer, in bytes.
-const maxAnswerHead = 1 << 20
+// maxAnswerHead is the largest head of an origin's answer, in bytes: as browsers take it.
+// In memory a line of it has some 100 bytes more, for as long as the visitor is answered.
+const (
+	maxAnswerHead  = 256 << 10
+	maxAnswerLines = 2048
+)
 
 var (
 	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lend.Small) }}
@@ -30,13 +35,18 @@ var (
 // Stream is a stream of HTTP/1.1 requests, one after another. It belongs to
 // one request at a time, or to the pool of its backend.
 type Stream struct {
-	Conn  *Conn
+	Conn *Conn
+	// Asks says that the origin waits for the next step of a sign-in. Any other request
+	// would end that.
+	Asks  bool
 	br    *bufio.Reader // nil while the stream is idle
 	of    owner         // whom it is kept for
+	signs bool          // that one signs in by it
 	idle  time.Time     // since when
 	used  bool          // it has carried a request before this one
 	heard bool          // something of the answer has come
 	left  int64         // of an answer's head, what may still be read; negative outside of one
+	lines int           // of it, how many may still come
 	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
 
 	pool     *idleStreams // of its origin
@@ -55,7 +65,7 @@ func newStream(conn *Conn, pool *idleStreams) *Stream {
 
 // Read reads from the origin; the head of an answer is bounded.
 func (s *Stream) Read(b []byte) (int, error) {
-	if s.left == 0 {
+	if s.tooLarge() {
 		return 0, errHeadTooLarge
 	}
 	if s.left > 0 && int64(len(b)) > s.left {
@@ -66,6 +76,7 @@ func (s *Stream) Read(b []byte) (int, error) {
 		s.heard = true
 		if s.left > 0 {
 			s.left -= int64(n)
+			s.lines -= bytes.Count(b[:n], []byte{'\n'}) // and some of the body, of which nothing is read by then
 		}
 		if s.head != nil {
 			s.head.Write(b[:n])
@@ -77,9 +88,12 @@ func (s *Stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// tooLarge reports whether nothing more of an answer's head is read.
+func (s *Stream) tooLarge() bool { return s.left == 0 || s.left > 0 && s.lines < 0 }
+
 // Answer reads the head of an answer to r.
 func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
-	s.left, s.head = maxAnswerHead, heads.Get().(*bytes.Buffer)
+	s.left, s.lines, s.head = maxAnswerHead, maxAnswerLines, heads.Get().(*bytes.Buffer)
 	defer func() {
 		s.head.Reset()
 		if s.head.Cap() <= 2*lend.Small {
@@ -91,6 +105,9 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	s.head.Write(held)
 	a, err := http.ReadResponse(s.br, r)
 	odd := err != nil && s.mend()
+	if err != nil && !odd && s.tooLarge() {
+		return nil, errHeadTooLarge
+	}
 	if odd {
 		if again, still := http.ReadResponse(s.br, r); still == nil && again.StatusCode >= http.StatusOK {
 			a, err = again, nil
@@ -225,7 +242,7 @@ func (p *idleStreams) take(w Want) *Stream {
 			return nil
 		}
 		since := time.Since(s.idle)
-		if since < idle && s.Conn.Quiet() {
+		if (since < idle || s.Asks && since < originIdle) && s.Conn.Quiet() {
 			s.used = true
 			s.begin()
 			return s
@@ -244,7 +261,7 @@ func (p *idleStreams) pop(w Want) *Stream {
 	defer p.mu.Unlock()
 	at := -1
 	if p.owned > 0 {
-		at = p.last(w.owner())
+		at = p.own(w)
 	}
 	if at < 0 && !w.Apart {
 		at = p.last(owner{})
@@ -260,14 +277,34 @@ func (p *idleStreams) pop(w Want) *Stream {
 	return s
 }
 
-// last is where the stream of a visitor is that was used last; negative: there is none.
+// own is where the visitor's own stream is for a request; negative: there is none. Of
+// several whose origin asks, the one that has asked first is most likely answered first.
+func (p *idleStreams) own(w Want) int {
+	of := w.owner()
+	if w.Answers {
+		if at := slices.IndexFunc(p.list, func(s *Stream) bool { return s.Asks && s.of == of }); at >= 0 {
+			return at
+		}
+	}
+	return p.last(of)
+}
+
+// last is where the stream of a visitor is that was used last and whose origin does not
+// ask; negative: there is none.
 func (p *idleStreams) last(of owner) int {
 	for i := len(p.list) - 1; i >= 0; i-- {
-		if p.list[i].of == of {
+		if p.list[i].of == of && !p.list[i].Asks {
 			return i
 		}
 	}
 	return -1
+}
+
+// signs reports whether there is a stream by which a visitor signs in.
+func (p *idleStreams) signs(of owner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owned > 0 && slices.ContainsFunc(p.list, func(s *Stream) bool { return s.signs && s.of == of })
 }
 
 // count counts a stream that comes into the list or leaves it.
@@ -300,14 +337,15 @@ func (p *idleStreams) put(s *Stream) {
 	}
 }
 
-// makeRoom closes all, if none was used a moment ago. It is called while a new stream
-// waits for its first answer: an origin that serves one connection at a time, as many
-// devices and servers for development do, waits for what comes by one of these.
+// makeRoom closes all, if none was used a moment ago, but those by which somebody signs in:
+// the next step has to come by the same one. It is called while a new stream waits for its
+// first answer: an origin that serves one connection at a time, as many devices and servers
+// for development do, waits for what comes by one of these.
 func (p *idleStreams) makeRoom() {
 	p.mu.Lock()
 	var old []*Stream
 	if n := len(p.list); n > 0 && time.Since(p.list[n-1].idle) >= makeRoom/2 {
-		old, p.list, p.owned = p.list, nil, 0
+		old = p.drop(func(s *Stream) bool { return !s.signs })
 	}
 	p.mu.Unlock()
 	for _, s := range old {
@@ -315,14 +353,12 @@ func (p *idleStreams) makeRoom() {
 	}
 }
 
-// expire closes what was idle for long or was closed by the origin.
-func (p *idleStreams) expire() {
-	p.mu.Lock()
-	var old []*Stream
+// drop takes those that are picked out of the list; p.mu is held.
+func (p *idleStreams) drop(pick func(*Stream) bool) (picked []*Stream) {
 	kept := p.list[:0]
 	for _, s := range p.list {
-		if time.Since(s.idle) >= originIdle || !s.Conn.Quiet() {
-			old = append(old, s)
+		if pick(s) {
+			picked = append(picked, s)
 			p.count(s, -1)
 		} else {
 			kept = append(kept, s)
@@ -330,7 +366,14 @@ func (p *idleStreams) expire() {
 	}
 	clear(p.list[len(kept):])
 	p.list = kept
-	if len(kept) > 0 && !p.closed {
+	return picked
+}
+
+// expire closes what was idle for long or was closed by the origin.
+func (p *idleStreams) expire() {
+	p.mu.Lock()
+	old := p.drop(func(s *Stream) bool { return time.Since(s.idle) >= originIdle || !s.Conn.Quiet() })
+	if len(p.list) > 0 && !p.closed {
 		p.sweep.Reset(originIdle)
 	}
 	p.mu.Unlock()

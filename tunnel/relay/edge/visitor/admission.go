@@ -269,12 +269,26 @@ func connOf(conn net.Conn) *Conn {
 	return nil
 }
 
+// headOf is the connection of an http.Server that reads heads of HTTP/1; nil for others.
+func headOf(conn net.Conn) *halfOpen {
+	switch c := conn.(type) {
+	case *halfOpen:
+		return c
+	case secureHalfOpen:
+		return c.halfOpen
+	}
+	return nil
+}
+
 // Follow is the http.Server's word on a connection. From the first byte of a
 // request until its header is whole, nothing is asked for yet.
 func (v *Admission) Follow(conn net.Conn, state http.ConnState) {
 	c := connOf(conn)
 	if c == nil {
 		return
+	}
+	if h := headOf(conn); h != nil && (state == http.StateActive || state == http.StateIdle) {
+		h.head(state == http.StateActive) // by HTTP/1 it is told so behind the head
 	}
 	switch state {
 	case http.StateActive:

@@ -16,6 +16,7 @@ const (
 	StreamsOfConnection  = 250      // by HTTP/2, at once
 	requestsOfConnection = 8        // under way, for each connection that an address may have
 	headOfRequest        = 16 << 10 // bytes of a head; as many more count as another request
+	sizeOfField          = 80       // bytes that a field takes beside its own
 )
 
 // crowds are the requests by HTTP/2 and HTTP/3 that are under way, by address.
@@ -149,7 +150,7 @@ func headSize(r *http.Request) int {
 	size := len(r.RequestURI)
 	for name, values := range r.Header {
 		for _, v := range values {
-			size += len(name) + len(v)
+			size += len(name) + len(v) + sizeOfField
 		}
 	}
 	return size

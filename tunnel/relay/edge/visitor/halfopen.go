@@ -1,6 +1,7 @@
 package visitor
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -25,6 +26,12 @@ type halfOpen struct {
 	staying  time.Duration // how long who sends no more counts as there while nothing is sent to it
 	writes   atomic.Int64  // begun and ended: odd while there is one
 
+	// Of a request's head, for whoever serves the connection: net/http holds some 80
+	// bytes for each line, and bounds the bytes alone.
+	most  int  // lines it may have; zero: any number
+	lines int  // it has by now
+	whole bool // none is being read
+
 	mu     sync.Mutex
 	until  time.Time     // the deadline of reads
 	closed bool          // by Close
@@ -32,7 +39,16 @@ type halfOpen struct {
 }
 
 func (c *halfOpen) Read(b []byte) (int, error) {
+	if c.most > 0 && c.lines > c.most {
+		for i := range b { // one line that does not end: so net/http says that it is too much (431)
+			b[i] = 'x'
+		}
+		return len(b), nil
+	}
 	n, err := c.Conn.Read(b)
+	if !c.whole {
+		c.lines += bytes.Count(b[:n], []byte{'\n'})
+	}
 	if errors.Is(err, io.EOF) {
 		switch {
 		case n > 0:
@@ -43,6 +59,13 @@ func (c *halfOpen) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// head notes that the head of a request is whole, or that the next may come.
+func (c *halfOpen) head(whole bool) { c.whole, c.lines = whole, 0 }
+
+// headLines is how many lines a head of so many bytes may have at most: visitors' have some
+// dozens.
+func headLines(size int) int { return max(256, size/128) }
 
 // stay waits until the visitor may have gone, which it returns as io.EOF.
 func (c *halfOpen) stay() error {
@@ -122,13 +145,13 @@ func (c secureHalfOpen) ConnectionState() tls.ConnectionState {
 	return c.Conn.(*tls.Conn).ConnectionState()
 }
 
-// ForHTTP returns a visitor's connection as http.Server is to have it, which has
-// limit for a handshake. conf is nil where TLS is not spoken. Of a visitor whose
+// ForHTTP returns a visitor's connection as http.Server is to have it, which takes heads
+// of so many bytes, and has limit for a handshake. conf is nil where TLS is not spoken. Of a visitor whose
 // handshake fails it is the one that says so there, too. It is nil for one who speaks
 // HTTP without TLS.
-func (v *Conn) ForHTTP(conf *tls.Config, limit, staying time.Duration) net.Conn {
+func (v *Conn) ForHTTP(conf *tls.Config, heads int, limit, staying time.Duration) net.Conn {
 	if conf == nil {
-		return &halfOpen{Conn: v, staying: staying}
+		return &halfOpen{Conn: v, staying: staying, most: headLines(heads)}
 	}
 	conn := tls.Server(v, conf)
 	_ = conn.SetDeadline(time.Now().Add(limit))
@@ -145,7 +168,7 @@ func (v *Conn) ForHTTP(conf *tls.Config, limit, staying time.Duration) net.Conn 
 	v.ackNow()
 	switch conn.ConnectionState().NegotiatedProtocol {
 	case "", "http/1.1", "http/1.0":
-		return secureHalfOpen{&halfOpen{Conn: conn, staying: staying}}
+		return secureHalfOpen{&halfOpen{Conn: conn, staying: staying, most: headLines(heads)}}
 	}
 	return conn
 }

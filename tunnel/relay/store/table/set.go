@@ -146,6 +146,10 @@ type notice struct {
 // Listen takes other nodes' notices, until Close.
 func (s *Set) Listen() error {
 	sub, err := s.cfg.Engine.JetStream().Conn().Subscribe(noticeSubject, func(m *nats.Msg) {
+		if len(m.Data) == 0 { // who begins a relay looks for others, and hears notices meanwhile
+			_ = s.cfg.Engine.JetStream().Conn().Publish(noticeSubject, []byte("{}")) // it asks again
+			return
+		}
 		var n notice
 		if json.Unmarshal(m.Data, &n) != nil {
 			return
@@ -161,21 +165,59 @@ func (s *Set) Listen() error {
 	return nil
 }
 
-// listenTime is how long the cluster may take to say that nobody listens.
+// listenTime is how long another node may take to say that it listens.
 const listenTime = 500 * time.Millisecond
 
-// Others reports whether another node listens to notices now. This set must not, yet.
-func (s *Set) Others(ctx context.Context) (bool, error) {
+// Others is who listens to notices.
+type Others int
+
+// Kinds of others.
+const (
+	Nobody   Others = iota
+	Somebody        // who does not answer as nodes do, such as a program that listens to all
+	OtherNode
+)
+
+// Others finds out who listens to notices now. This set must not, yet.
+func (s *Set) Others(ctx context.Context) (Others, error) {
+	ask, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	conn := s.cfg.Engine.JetStream().Conn()
+	// Where nobody hears an empty notice, the server says so.
+	switch _, err := conn.RequestWithContext(ask, noticeSubject, nil); {
+	case errors.Is(err, nats.ErrNoResponders):
+		return Nobody, nil
+	case err != nil && !errors.Is(err, context.DeadlineExceeded):
+		return Nobody, fmt.Errorf("ask for other nodes: %w", err)
+	}
+	others, err := s.answered(ctx, conn)
+	if err != nil {
+		return Nobody, fmt.Errorf("ask for other nodes: %w", err)
+	}
+	return others, nil
+}
+
+// answered asks for notices, which nodes give where notices go: not all may send elsewhere.
+func (s *Set) answered(ctx context.Context, conn *nats.Conn) (Others, error) {
 	ctx, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
-	// Nobody answers an empty notice; where nobody hears it, the server says so.
-	switch _, err := s.cfg.Engine.JetStream().Conn().RequestWithContext(ctx, noticeSubject, nil); {
-	case err == nil, errors.Is(err, context.DeadlineExceeded):
-		return true, nil
-	case errors.Is(err, nats.ErrNoResponders):
-		return false, nil
-	default:
-		return false, fmt.Errorf("ask for other nodes: %w", err)
+	sub, err := conn.SubscribeSync(noticeSubject)
+	if err != nil {
+		return Nobody, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // the connection's end does as much
+	if err := conn.Publish(noticeSubject, nil); err != nil {
+		return Nobody, err
+	}
+	for {
+		switch m, err := sub.NextMsgWithContext(ctx); {
+		case errors.Is(err, context.DeadlineExceeded):
+			return Somebody, nil
+		case err != nil:
+			return Nobody, err
+		case len(m.Data) > 0:
+			return OtherNode, nil
+		}
 	}
 }
 

@@ -1,0 +1,54 @@
+package nodes
+
+import (
+	"testing"
+
+	"adit/tunnel/wire"
+)
+
+// begun counts the flows that are begun with agents of this node.
+type begun struct {
+	Local
+	flows int
+}
+
+func (b *begun) Flow(string, uint32, func([]byte), func()) Flow {
+	b.flows++
+	return silent{}
+}
+
+// silent is a flow of which nothing is told to anybody.
+type silent struct{}
+
+func (silent) Send([]byte)    {}
+func (silent) From(wire.From) {}
+func (silent) Withheld()      {}
+func (silent) Close()         {}
+
+// TestNoFlowBeginsBehindItsEnd: a visitor's node may tell of a flow's end while a packet of
+// it is on its way.
+func TestNoFlowBeginsBehindItsEnd(t *testing.T) {
+	local := new(begun)
+	fs := &flowSet{mesh: &Mesh{cfg: Config{Local: local}}, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
+	packet := wire.Flow{Kind: wire.FlowWhole, Endpoint: 1, Number: 7, Payload: []byte("x")}
+	from := wire.Flow{Kind: wire.FlowFrom, Endpoint: 1, Number: 7, Payload: []byte("192.0.2.1:7")}
+	end := wire.Flow{Kind: wire.FlowClose, Endpoint: 1, Number: 7}
+	for i, step := range []struct {
+		session string
+		told    wire.Flow
+		begun   int
+	}{
+		{"s1", packet, 1},
+		{"s1", packet, 1},
+		{"s1", end, 1},
+		{"s1", packet, 1},
+		{"s1", from, 1},
+		{"s2", packet, 2}, // another agent's
+		{"s3", end, 2},
+		{"s3", from, 2},
+	} {
+		if fs.take(step.session, step.told); local.flows != step.begun {
+			t.Errorf("step %d: %d flows have begun, want %d", i, local.flows, step.begun)
+		}
+	}
+}
