@@ -107,12 +107,8 @@ func (s *Set) ask(ctx context.Context) Condition {
 
 // theirs returns errAnother if the store is another than it was.
 func (s *Set) theirs(ctx context.Context) error {
-	c := &s.conditions
-	if c.which == nil {
-		return nil
-	}
-	id, err := c.which(ctx)
-	if err == nil && id != "" && id != c.id {
+	id, err := s.conditions.which(ctx)
+	if err == nil && id != "" && id != s.conditions.id {
 		return errAnother
 	}
 	return err
@@ -120,12 +116,8 @@ func (s *Set) theirs(ctx context.Context) error {
 
 // isOwn reports whether the store says that it is the one that was opened.
 func (s *Set) isOwn(ctx context.Context) bool {
-	c := &s.conditions
-	if c.which == nil {
-		return true
-	}
-	id, err := c.which(ctx)
-	return err == nil && id == c.id
+	id, err := s.conditions.which(ctx)
+	return err == nil && id == s.conditions.id
 }
 
 // conditionOf is what an error says that came of asking.

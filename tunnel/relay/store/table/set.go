@@ -62,7 +62,11 @@ type followed interface {
 }
 
 // NewSet makes a set without tables; Open adds them.
-func NewSet(cfg Config) *Set { return &Set{cfg: cfg, byName: make(map[string]followed)} }
+func NewSet(cfg Config) *Set {
+	s := &Set{cfg: cfg, byName: make(map[string]followed)}
+	s.Of("", func(context.Context) (string, error) { return "", nil })
+	return s
+}
 
 // Change is a write as its node tells it to the others beside the cluster: a node
 // whose server of the cluster hangs hears of a write by no other way for up to
