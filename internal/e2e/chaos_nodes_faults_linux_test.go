@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -66,6 +69,7 @@ func (c *nodesChaos) faults(seed uint64) []fault {
 				s.signal(syscall.SIGCONT)
 			}
 		}},
+		{"NATS loses its last writes", func(length time.Duration) { c.forget(2 * length) }},
 		{"NATS slow", func(length time.Duration) { c.slow(length) }},
 		{"node and NATS server killed", func(length time.Duration) {
 			r, s := c.nodes[node()], server()
@@ -107,6 +111,31 @@ func (c *nodesChaos) faults(seed uint64) []fault {
 			}
 		}},
 	}
+}
+
+// forget has all NATS servers lose what they have acknowledged within a time, as servers
+// do whose machines lose their power before it is on the disk. The nodes know it.
+func (c *nodesChaos) forget(of time.Duration) {
+	was := c.t.TempDir()
+	copied := func(from, to func(s *natsProcess) string) {
+		for _, s := range c.nats {
+			s.kill()
+		}
+		for _, s := range c.nats {
+			if err := errors.Join(os.RemoveAll(to(s)), os.CopyFS(to(s), os.DirFS(from(s)))); err != nil {
+				c.t.Error(err)
+			}
+		}
+		for _, s := range c.nats {
+			s.start()
+		}
+	}
+	disk := func(s *natsProcess) string { return s.dir }
+	kept := func(s *natsProcess) string { return filepath.Join(was, filepath.Base(s.dir)) }
+	copied(disk, kept)
+	c.awaitWhole()
+	<-time.After(of)
+	copied(kept, disk)
 }
 
 // slow has every NATS server stand still for two seconds of each 2.2, so that its

@@ -28,7 +28,10 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 		return errAnother
 	}
 	t.mend(ctx, newest, known)
-	due := t.newest
+	if seen := t.seen.Load(); seen > newest { // of what was lost: nothing is known of what comes in its place
+		t.seen.CompareAndSwap(seen, newest)
+	}
+	due := min(t.newest, newest)
 	first := due == 0
 	if first {
 		due = newest
