@@ -75,12 +75,11 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 // the store was opened. At 0, as it opens, a value that does not parse is an error.
 func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 	strict := try == 0
-	missing := t.memory.Revisions()
+	r := t.beginReading()
 	w, err := t.begin(ctx, life, try)
 	if err != nil {
 		return nil, fmt.Errorf("watch store of %s: %w", t.name, err)
 	}
-	var top uint64
 	silence := time.NewTimer(followSilence)
 	defer silence.Stop()
 	for {
@@ -90,12 +89,11 @@ func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 			case !ok:
 				return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
 			case e == nil:
-				t.forget(ctx, missing, top)
+				t.endReading(ctx, r)
 				return w, nil
 			}
 			silence.Reset(followSilence)
-			top = max(top, e.Revision())
-			delete(missing, e.Key())
+			r.saw(e.Key(), e.Revision())
 			if err := t.see(e); err != nil {
 				if strict {
 					w.stop()
@@ -104,8 +102,8 @@ func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 				t.log.Error("store holds a value that does not parse", "error", err)
 			}
 		case <-silence.C:
-			if last, err := t.leader.Last(ctx); err == nil && top >= last {
-				t.forget(ctx, missing, top)
+			if last, err := t.leader.Last(ctx); err == nil && r.top >= last {
+				t.endReading(ctx, r)
 				return w, nil
 			}
 			w.stop()

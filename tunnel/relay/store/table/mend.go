@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // mendRounds is how often the store is asked before what it has lost is written again:
@@ -14,37 +15,67 @@ const mendRounds = 3
 
 // suspects are what a store seems to have lost.
 type suspects struct {
+	mu        sync.Mutex
 	revisions map[string]uint64 // by key
 	rounds    int               // since the first of them
 }
 
-// mend writes to the store again what it has lost and this node knows, as a revocation:
-// all up to the revision known was acknowledged, and the store's newest is lower.
-func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
-	s := &t.suspects
-	if known > newest && !t.set.living(t.name) {
-		if s.revisions == nil {
-			s.revisions = make(map[string]uint64)
-		}
-		maps.Copy(s.revisions, t.memory.Between(newest, known))
+func (s *suspects) add(revisions map[string]uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.revisions == nil {
+		s.revisions = make(map[string]uint64)
+	}
+	maps.Copy(s.revisions, revisions)
+}
+
+// due are those that all nodes have found out about by now, by key, and the keys in the
+// order in which they were written.
+func (s *suspects) due() (keys []string, revisions map[string]uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.revisions) == 0 {
+		return nil, nil
+	}
+	if s.rounds++; s.rounds < mendRounds {
+		return nil, nil
+	}
+	revisions = maps.Clone(s.revisions)
+	return slices.SortedFunc(maps.Keys(revisions), func(a, b string) int { return cmp.Compare(revisions[a], revisions[b]) }), revisions
+}
+
+func (s *suspects) done(key string, rev uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.revisions[key] == rev {
+		delete(s.revisions, key)
 	}
 	if len(s.revisions) == 0 {
+		s.rounds = 0
+	}
+}
+
+// mend writes to the store again what it has lost and this node knows, as a revocation:
+// all up to the revision known was acknowledged, and the store's newest is lower. The
+// oldest goes first, so that what another node knows to be newer is written after it.
+func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
+	if t.set.living(t.name) {
 		return
 	}
-	if s.rounds++; s.rounds < mendRounds || !t.set.isOwn(ctx) {
+	if known > newest {
+		t.suspects.add(t.memory.Between(newest, known))
+	}
+	keys, revisions := t.suspects.due()
+	if len(keys) == 0 || !t.set.isOwn(ctx) {
 		return
 	}
-	// In their order, what is written of a key is older than what another node knows that
-	// was written to it later, and writes again after this one.
-	keys := slices.SortedFunc(maps.Keys(s.revisions), func(a, b string) int { return cmp.Compare(s.revisions[a], s.revisions[b]) })
 	for _, key := range keys {
-		if err := t.mendOne(ctx, key, s.revisions[key]); err != nil {
+		if err := t.mendOne(ctx, key, revisions[key]); err != nil {
 			t.log.Debug("what the store has lost cannot be written again yet", "table", t.name, "key", key, "error", err)
 			return // the next round goes on
 		}
-		delete(s.revisions, key)
+		t.suspects.done(key, revisions[key])
 	}
-	s.rounds = 0
 }
 
 // mendOne writes what is known of a key, if that is of a revision still.

@@ -67,8 +67,8 @@ func (t *Table[T]) lost(ctx context.Context, key string, rev uint64) (base uint6
 	if err != nil {
 		return 0, false, err
 	}
-	if !ok && last >= rev {
-		t.refollow() // it was removed long since, or lost long since
+	if !ok && last >= rev && !t.inTouch() {
+		t.refollow() // it may have been removed so long ago that there is no mark of it any more
 		return 0, false, nil
 	}
 	if err := t.overtake(ctx, last, rev); err != nil {

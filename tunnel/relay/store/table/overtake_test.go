@@ -100,3 +100,44 @@ func TestWhatTheStoreLostCanBeChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsWrittenInPlaceOfLostWritesHidesThemNot: others may have written since, so that
+// revisions are used again and a new watch shows more than was lost.
+func TestWhatIsWrittenInPlaceOfLostWritesHidesThemNot(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	put(t, one, "older", "before")
+	put(t, one, "removed", "before")
+	put(t, one, "gone", "before")
+	is(t, other, "gone", "before")
+	if err := one.keepUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Drop(t.Context(), "gone"); err != nil { // which no server lost
+		t.Fatal(err)
+	}
+	one.told(Change{Key: "older", Revision: 5, Value: []byte(`"lost"`)})
+	one.told(Change{Key: "none", Revision: 6, Value: []byte(`"lost"`)})
+	one.told(Change{Key: "removed", Revision: 7, Removed: true})
+	for range 5 {
+		put(t, other, "since", "since")
+	}
+	one.refollow()
+	eventually(t, "what was lost is suspected", func() bool {
+		one.suspects.mu.Lock()
+		defer one.suspects.mu.Unlock()
+		return len(one.suspects.revisions) == 3
+	})
+	for range mendRounds {
+		if err := one.keepUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tab := range []*Table[string]{one, other, begin(t, url).table(t, "policies")} {
+		is(t, tab, "older", "lost")
+		is(t, tab, "none", "lost")
+		is(t, tab, "removed", "")
+		is(t, tab, "gone", "")
+		is(t, tab, "since", "since")
+	}
+}
