@@ -316,6 +316,31 @@ func TestHeadsOfManyLinesAreRefused(t *testing.T) {
 	s.unharmed(t)
 }
 
+// TestManyTrailersAreRefused: one line of a head has room for thousands of names.
+func TestManyTrailersAreRefused(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text("hello"))
+	for version, visitor := range s.secureVisitors(t, s.testRelay) {
+		for many, want := range map[int]int{60: http.StatusOK, 100: http.StatusRequestHeaderFieldsTooLarge} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.https, io.MultiReader(strings.NewReader("body"))) // of no known length
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Trailer = make(http.Header)
+			for i := range many {
+				req.Trailer.Set(fmt.Sprintf("T%d", i), "")
+			}
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatalf("%s: %d trailers: %v", version, many, err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s: %d trailers: got status %d, want %d", version, many, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
 // TestGarbageInsteadOfTLS sends what is no handshake, half of one, or another
 // one inside an open connection (renegotiation).
 func TestGarbageInsteadOfTLS(t *testing.T) {

@@ -26,6 +26,10 @@ import (
 	"adit/tunnel/wire"
 )
 
+// maxTrailers is how many trailers a request may announce. In one line of its head there is
+// room for thousands, of which each takes a place in memory as long as it is served.
+const maxTrailers = 64
+
 // handler serves the requests of one public HTTP listener.
 type handler struct {
 	edge   *Edge
@@ -87,6 +91,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		return
 	case !fits:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names nothing of this site", Text: "Its target is neither a path nor a URL."})
+		return
+	case len(r.Trailer) > maxTrailers:
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestHeaderFieldsTooLarge, Title: "The request announces too many trailers"})
 		return
 	case message.Loops(r, e.cfg.Name):
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusLoopDetected, Title: "This address leads back to itself", Text: "The service behind it asks the relay for it, and so on without end."})

@@ -27,8 +27,9 @@ func hop(name string) bool {
 // the answer.
 func EndToEnd(fields http.Header, connection []string) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
+		list := listOf(connection)
 		for name, values := range fields {
-			if hop(name) || has(connection, name) || strings.IndexByte(name, ' ') >= 0 {
+			if hop(name) || list.has(name) || strings.IndexByte(name, ' ') >= 0 {
 				continue
 			}
 			if !yield(name, values) {
@@ -43,11 +44,44 @@ func has(connection []string, token string) bool {
 	return len(connection) > 0 && httpguts.HeaderValuesContainsToken(connection, token)
 }
 
+// list is the names in a Connection header, to be asked for many.
+type list struct {
+	values []string
+	names  map[string]bool // the same, if the header is so long that a look through it takes a while
+}
+
+// listOf reads a Connection header. Strangers write it, and as many names to ask for.
+func listOf(connection []string) list {
+	const short = 256
+	l, size := list{values: connection}, 0
+	for _, value := range connection {
+		size += len(value)
+	}
+	if size <= short {
+		return l
+	}
+	l.names = make(map[string]bool)
+	for _, value := range connection {
+		for name := range strings.SplitSeq(value, ",") {
+			l.names[strings.ToLower(strings.Trim(name, " \t"))] = true
+		}
+	}
+	return l
+}
+
+// has reports whether the header names a field.
+func (l list) has(name string) bool {
+	if l.names != nil {
+		return l.names[strings.ToLower(name)]
+	}
+	return has(l.values, name)
+}
+
 // trails reports whether a request's trailer is passed on: none that a server
 // would take for a header which decides (RFC 9110, section 6.5.1), or that the
 // request's Connection header names.
-func trails(name string, connection []string) bool {
-	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false) && !has(connection, name)
+func trails(name string, connection list) bool {
+	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false) && !connection.has(name)
 }
 
 // header writes one header line; the value cannot end it.

@@ -28,9 +28,9 @@ func (h Head) Write(w *bufio.Writer, r *http.Request) error {
 	}
 	write(w, r.Method, " ", h.Target, " HTTP/1.1\r\n")
 	header(w, "Host", h.Host)
-	connection, changes, prefix := r.Header["Connection"], h.Changes, h.Prefix
+	connection, changes, prefix := listOf(r.Header["Connection"]), h.Changes, h.Prefix
 	for name, values := range r.Header {
-		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, h.Way.trusted) || has(connection, name) || changes.hides(name) || prefix != "" && name == PrefixHeader {
+		if name == "Content-Length" || name == "Host" || !httpguts.ValidHeaderFieldName(name) || hop(name) || forwarding(name, h.Way.trusted) || connection.has(name) || changes.hides(name) || prefix != "" && name == PrefixHeader {
 			continue
 		}
 		if name == "Expect" && !r.ProtoAtLeast(1, 1) {
@@ -75,8 +75,9 @@ func (h Head) Write(w *bufio.Writer, r *http.Request) error {
 // 9112, section 7.1.2).
 func WriteEnd(w *bufio.Writer, r *http.Request, changes *Changes) error {
 	write(w, "0\r\n")
+	connection := listOf(r.Header["Connection"])
 	for name, values := range r.Trailer {
-		if trails(name, r.Header["Connection"]) && !changes.hides(name) {
+		if trails(name, connection) && !changes.hides(name) {
 			for _, v := range values {
 				header(w, name, v)
 			}

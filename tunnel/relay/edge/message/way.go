@@ -119,7 +119,8 @@ func Rewrite(p *httputil.ProxyRequest, target string, f *Way) {
 	p.Out.Header.Del("Proxy")
 	p.Out.Header.Del("Connection") // what is left of it asks for a change of protocol
 	p.Out.Header.Del("Upgrade")
-	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !trails(name, p.In.Header["Connection"]) })
+	connection := listOf(p.In.Header["Connection"])
+	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool { return !trails(name, connection) })
 	f.each(p.Out.Header.Set)
 }
 

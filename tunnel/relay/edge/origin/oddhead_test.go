@@ -2,6 +2,7 @@ package origin
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -46,10 +47,19 @@ func TestLongOddHeadIsReadInOneGo(t *testing.T) {
 // TestHeadOfVeryManyLinesIsRefused: in memory each is many times what it is on its way. What
 // follows a head is no line of it.
 func TestHeadOfVeryManyLinesIsRefused(t *testing.T) {
+	trailers := func(n int) string {
+		var names strings.Builder
+		for i := range n {
+			fmt.Fprintf(&names, "t%d,", i)
+		}
+		return "Transfer-Encoding: chunked\nTrailer: " + strings.TrimSuffix(names.String(), ",") + "\n\n0\r\n\r\n"
+	}
 	for name, c := range map[string]struct {
 		said    string
 		refused bool
 	}{
+		"trailers":               {trailers(maxAnswerTrailers), false},
+		"more of them than that": {trailers(5000), true},
 		"lines":                  {strings.Repeat("a:\n", maxAnswerLines-8) + "\n", false},
 		"more of them":           {strings.Repeat("a:\n", 2*maxAnswerLines) + "\n", true},
 		"more, and some odd":     {strings.Repeat("odd\na:\n", maxAnswerLines) + "\n", true},

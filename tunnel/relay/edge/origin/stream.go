@@ -23,8 +23,9 @@ var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
 // maxAnswerHead is the largest head of an origin's answer, in bytes: as browsers take it.
 // In memory a line of it has some 100 bytes more, for as long as the visitor is answered.
 const (
-	maxAnswerHead  = 256 << 10
-	maxAnswerLines = 2048
+	maxAnswerHead     = 256 << 10
+	maxAnswerLines    = 2048
+	maxAnswerTrailers = 256 // that it announces, in a line or several
 )
 
 var (
@@ -124,6 +125,9 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	}
 	if odd && err == nil {
 		a.Close = true
+	}
+	if err == nil && len(a.Trailer) > maxAnswerTrailers {
+		return nil, errHeadTooLarge
 	}
 	return a, err
 }

@@ -2,6 +2,7 @@ package visitor
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net/http"
 	"time"
@@ -19,8 +20,27 @@ const (
 const notTLS = "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
 	"This port speaks TLS: ask again with an address that begins with https://.\n"
 
-// plainHead is how long the head of a request without TLS may be to be read.
-const plainHead = 16 << 10
+// plainHead is how long the head of a request without TLS may be to be read, and plainLines
+// of how many lines.
+const (
+	plainHead  = 16 << 10
+	plainLines = 256
+)
+
+// fewLines ends behind so many lines, or a few more.
+type fewLines struct {
+	io.Reader
+	left int
+}
+
+func (f *fewLines) Read(b []byte) (int, error) {
+	if f.left < 0 {
+		return 0, io.EOF
+	}
+	n, err := f.Reader.Read(b)
+	f.left -= bytes.Count(b[:n], []byte{'\n'})
+	return n, err
+}
 
 // ExpectTLS has what comes be kept for RefusePlain if it is no TLS.
 func (v *Conn) ExpectTLS() { v.expecting = true }
@@ -45,7 +65,7 @@ func (v *Conn) RefusePlain(better func(*http.Request) string) {
 	v.expecting = false
 	v.Unread(v.plain)
 	answer := "HTTP/1.1 400 Bad Request\r\n"
-	if r, err := http.ReadRequest(bufio.NewReader(io.LimitReader(v, plainHead))); err == nil {
+	if r, err := http.ReadRequest(bufio.NewReader(&fewLines{io.LimitReader(v, plainHead), plainLines})); err == nil {
 		if to := better(r); to != "" { // as at the port for http: browsers must not keep it for ever
 			answer = "HTTP/1.1 308 Permanent Redirect\r\nLocation: " + to + "\r\nCache-Control: no-store\r\n"
 		}
