@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"adit/internal/monotime"
-	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/leader"
 )
 
@@ -29,7 +27,7 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	if newest < t.newest && t.isAnother(ctx) {
 		return errAnother
 	}
-	t.asked.Store(int64(monotime.Now()))
+	t.touch.renew()
 	t.mend(ctx, newest, known)
 	if seen := t.seen.Load(); seen > newest { // of what was lost: nothing is known of what comes in its place
 		t.seen.CompareAndSwap(seen, newest)
@@ -73,13 +71,6 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	t.log.Warn("a server of the store lags behind the others; what it lacks was read from their leader", "table", t.name, "changes", read)
 	t.refollow()
 	return nil
-}
-
-// inTouch reports whether this node has heard from the bucket's leader since the marks of
-// removals that there are: what neither it nor a mark tells of is lost.
-func (t *Table[T]) inTouch() bool {
-	at := t.asked.Load()
-	return at != 0 && monotime.Now()-time.Duration(at) < bucket.MarkerTTL-time.Minute
 }
 
 // CatchUp returns when all that was written up to a revision is in memory. What the

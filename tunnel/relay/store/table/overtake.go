@@ -67,7 +67,7 @@ func (t *Table[T]) lost(ctx context.Context, key string, rev uint64) (base uint6
 	if err != nil {
 		return 0, false, err
 	}
-	if !ok && last >= rev && !t.inTouch() {
+	if !ok && last >= rev && !t.touch.kept() {
 		t.refollow() // it may have been removed so long ago that there is no mark of it any more
 		return 0, false, nil
 	}

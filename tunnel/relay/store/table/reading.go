@@ -4,6 +4,11 @@ import (
 	"context"
 	"maps"
 	"math"
+	"sync"
+	"time"
+
+	"adit/internal/monotime"
+	"adit/tunnel/relay/store/bucket"
 )
 
 // reading compares a bucket, as it is read anew, with what is known here.
@@ -34,7 +39,7 @@ func (r *reading) saw(key string, rev uint64) {
 // this node was away for as long as those are kept.
 func (t *Table[T]) endReading(ctx context.Context, r *reading) {
 	maps.DeleteFunc(r.older, func(_ string, known uint64) bool { return known > r.top }) // the server may lag
-	if t.inTouch() && !t.set.living(t.name) {
+	if t.touch.kept() && !t.set.living(t.name) {
 		maps.Copy(r.older, r.missing)
 		r.missing = nil
 	}
@@ -42,4 +47,40 @@ func (t *Table[T]) endReading(ctx context.Context, r *reading) {
 		t.suspects.add(r.older)
 	}
 	t.forget(ctx, r.missing, r.top)
+	t.touch.known()
+}
+
+// touch says whether a node has heard from a bucket for as long as the marks of removals are
+// kept there: what neither it nor a mark tells of is lost then, and was not removed.
+type touch struct {
+	mu   sync.Mutex
+	at   time.Duration // when it has heard last, by monotime; 0: never
+	lost bool          // for a while it had not, and has not read the bucket since
+}
+
+const touchTime = bucket.MarkerTTL - time.Minute
+
+// renew notes that the node has heard now.
+func (t *touch) renew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := monotime.Now()
+	t.lost = t.lost || t.at != 0 && now-t.at > touchTime
+	t.at = now
+}
+
+// known notes that the bucket was read, and compared.
+func (t *touch) known() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost = false
+	if t.at != 0 {
+		t.at = monotime.Now()
+	}
+}
+
+func (t *touch) kept() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at != 0 && !t.lost && monotime.Now()-t.at <= touchTime
 }

@@ -37,7 +37,7 @@ type Table[T any] struct {
 	seen     atomic.Uint64 // the highest revision that a watch brought
 	taken    atomic.Uint64 // and that is in memory, as all before it is
 	newest   uint64        // what the leader had when keepUp asked last
-	asked    atomic.Int64  // when the leader has answered last, by monotime; 0: never
+	touch    touch         // with the leader
 	suspects suspects
 	made     time.Time // when the bucket was that was opened; zero: the engine did not say
 	memory   *replica.Replica[T]
