@@ -142,7 +142,7 @@ var walls = []struct {
 	{"tunnel/relay/store/leader", []string{}},
 	{"tunnel/relay/store/replica", []string{"internal"}},
 	{"tunnel/relay/store/inventory", []string{"internal"}},
-	{"tunnel/relay/store/table", []string{"tunnel/relay/store/bucket", "tunnel/relay/store/leader", "tunnel/relay/store/replica"}},
+	{"tunnel/relay/store/table", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/leader", "tunnel/relay/store/replica"}},
 	{"tunnel/relay/store/events", []string{"tunnel/wire", "tunnel/relay/store/bucket", "tunnel/relay/store/engine"}},
 	{"tunnel/relay/store/scope", []string{}},
 	{"tunnel/relay/store/claims", []string{"internal", "tunnel/relay/store/bucket", "tunnel/relay/store/table"}},
