@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -117,12 +118,13 @@ func (c *nodesChaos) faults(seed uint64) []fault {
 // do whose machines lose their power before it is on the disk. The nodes know it.
 func (c *nodesChaos) forget(of time.Duration) {
 	was := c.t.TempDir()
+	defer os.RemoveAll(was) // the room for it is in memory, and the next one wants it
 	copied := func(from, to func(s *natsProcess) string) {
 		for _, s := range c.nats {
 			s.kill()
 		}
 		for _, s := range c.nats {
-			if err := errors.Join(os.RemoveAll(to(s)), os.CopyFS(to(s), os.DirFS(from(s)))); err != nil {
+			if err := errors.Join(empty(to(s)), os.CopyFS(to(s), os.DirFS(from(s)))); err != nil {
 				c.t.Error(err)
 			}
 		}
@@ -136,6 +138,18 @@ func (c *nodesChaos) forget(of time.Duration) {
 	c.awaitWhole()
 	<-time.After(of)
 	copied(kept, disk)
+}
+
+// empty removes what is in a folder, which may be a disk of its own.
+func empty(folder string) error {
+	list, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, one := range list {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, one.Name())))
+	}
+	return err
 }
 
 // slow has every NATS server stand still for two seconds of each 2.2, so that its
