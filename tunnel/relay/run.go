@@ -23,6 +23,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	// there for a little more.
 	visiting, turnAway := context.WithCancel(context.Background())
 	defer turnAway()
+	drained, over := context.WithCancel(context.Background()) // all visitors have had their time
+	defer over()
+	context.AfterFunc(visiting, func() { time.AfterFunc(r.opts.Drain, over) })
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {
@@ -31,9 +34,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		err := r.edge.Run(visiting, r.opts.Drain)
 		if r.mesh != nil { // visitors of other nodes, too
-			idle, cancel := context.WithTimeout(context.Background(), r.opts.Drain)
-			r.mesh.Idle(idle)
-			cancel()
+			r.mesh.Idle(drained)
 		}
 		end() // visitors have ended: sessions may
 		return err

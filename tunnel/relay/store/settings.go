@@ -73,7 +73,7 @@ func (s *Settings) open(name string, v []byte) ([]byte, error) {
 }
 
 // Put stores a setting in place of any other. Only a restore does, into a store
-// of its own; nodes that run agree by Once.
+// of its own; nodes that run agree by Once, or put the same.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
 	if err := bucket.Replace(ctx, s.kv, name, s.close(name, value)); err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
@@ -139,7 +139,7 @@ func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Confi
 
 // unkept reports whether a setting is the store's own, and in no backup.
 func unkept(name string) bool {
-	return name == settingSchema || name == settingRestoring || name == settingStore
+	return name == settingSchema || name == settingRestoring || name == settingStore || name == settingParts
 }
 
 // all returns every setting that a backup has.

@@ -144,6 +144,11 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if !s.engine.Alone() && !cfg.Restoring {
+		if err := s.refuseWithoutParts(ctx); err != nil {
+			return err
+		}
+	}
 	s.migration = migration{s.engine.Bucket, cfg.Domain}
 	if err := s.migration.run(ctx, s.Settings, s.log); err != nil {
 		return err
@@ -155,6 +160,11 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	}
 	if err := s.loadTables(ctx, life); err != nil {
 		return err
+	}
+	if !s.engine.Alone() && !cfg.Restoring {
+		if err := s.noteParts(ctx); err != nil {
+			return err
+		}
 	}
 	if s.engine.Alone() {
 		if err := s.refuseDamaged(ctx, life, cfg); err != nil {

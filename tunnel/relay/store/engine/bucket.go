@@ -51,6 +51,15 @@ func (e *Engine) bucket(ctx context.Context, name string) (jetstream.KeyValue, e
 	return kv, e.Fault(err)
 }
 
+// HasBucket reports whether there is a bucket of a name.
+func (e *Engine) HasBucket(ctx context.Context, name string) (bool, error) {
+	_, err := e.js.Stream(ctx, "KV_adit_"+name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, nil
+	}
+	return err == nil, e.Fault(err)
+}
+
 // copies is how many servers shall keep a stream. If the cluster does not say
 // how many do, it is an error: one that has lost a server must not lose copies, too.
 func (e *Engine) copies(ctx context.Context, stream string) (int, error) {

@@ -47,6 +47,8 @@ type Written struct {
 	Rev     uint64
 	Removed bool // a marker of a removal
 	Value   []byte
+	Time    time.Time // when it was written, by the bucket's clock
+	Header  textproto.MIMEHeader
 }
 
 // ask makes a request of JetStream's API, within askTime if ctx does not say how
@@ -111,10 +113,11 @@ func (l Leader) Next(ctx context.Context, rev uint64) (Written, bool, error) {
 func (l Leader) message(ctx context.Context, which any) (Written, bool, error) {
 	var answer struct {
 		Message struct {
-			Subject string `json:"subject"`
-			Seq     uint64 `json:"seq"`
-			Headers []byte `json:"hdrs"`
-			Data    []byte `json:"data"`
+			Subject string    `json:"subject"`
+			Seq     uint64    `json:"seq"`
+			Headers []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
 	ok, err := l.ask(ctx, "MSG.GET", which, &answer)
@@ -126,21 +129,27 @@ func (l Leader) message(ctx context.Context, which any) (Written, bool, error) {
 	if !ours {
 		return Written{}, false, fmt.Errorf("ask the leader of %s: %q of %d is not what was asked for", l.Bucket, m.Subject, m.Seq)
 	}
-	return Written{Key: key, Rev: m.Seq, Removed: marksRemoval(m.Headers), Value: m.Data}, true, nil
+	h := header(m.Headers)
+	return Written{Key: key, Rev: m.Seq, Removed: marksRemoval(h), Value: m.Data, Time: m.Time, Header: h}, true, nil
 }
 
 func (l Leader) subject(key string) string { return "$KV." + l.Bucket + "." + key }
 
-// marksRemoval reports whether a message's headers say that a key was removed: by
-// the library, or by the server when its time was over.
-func marksRemoval(headers []byte) bool {
-	_, lines, ok := bytes.Cut(headers, []byte("\r\n"))
+// header are a message's, without the line of their version; nil without any.
+func header(text []byte) textproto.MIMEHeader {
+	_, lines, ok := bytes.Cut(text, []byte("\r\n"))
 	if !ok {
-		return false
+		return nil
 	}
 	h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(lines))).ReadMIMEHeader()
 	if err != nil {
-		return false
+		return nil
 	}
+	return h
+}
+
+// marksRemoval reports whether a message's headers say that a key was removed: by
+// the library, or by the server when its time was over.
+func marksRemoval(h textproto.MIMEHeader) bool {
 	return h.Get("KV-Operation") != "" || h.Get("Nats-Marker-Reason") != ""
 }

@@ -34,6 +34,15 @@ type entry[T any] struct {
 	rev     uint64
 	removed bool
 	at      time.Duration // when we heard of the removal, by monotime.Now
+	written time.Time     // see Entry
+}
+
+// Entry is what is known of a key.
+type Entry[T any] struct {
+	Value    T
+	Revision uint64 // of the value, or of its removal
+	Removed  bool
+	Written  time.Time // by the bucket's clock; zero: not known
 }
 
 // New is a replica of nothing yet, which remembers a removal for a time.
@@ -94,6 +103,30 @@ func (r *Replica[T]) Get(key string) (T, uint64, bool) {
 	defer r.mu.RUnlock()
 	e, ok := r.entries[key]
 	return e.value, e.rev, ok && !e.removed
+}
+
+// Entry returns what is known of a key; false: nothing is.
+func (r *Replica[T]) Entry(key string) (Entry[T], bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	e, ok := r.entries[key]
+	return Entry[T]{Value: e.value, Revision: e.rev, Removed: e.removed, Written: e.written}, ok
+}
+
+// Date notes when a revision of a key was written, by the bucket's clock. It reports
+// whether that may be the write of this revision that is known.
+func (r *Replica[T]) Date(key string, rev uint64, written time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.entries[key]
+	if !ok || e.rev != rev {
+		return true
+	}
+	if e.written.IsZero() {
+		e.written = written
+		r.entries[key] = e
+	}
+	return e.written.Equal(written)
 }
 
 // Revision is the newest of a key, of a value or its removal, that all listeners have been

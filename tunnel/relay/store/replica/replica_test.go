@@ -98,3 +98,37 @@ func TestForgottenIsWhatHasNotChangedSince(t *testing.T) {
 		t.Errorf("what is gone is there: %t; heard of %q", ok, heard)
 	}
 }
+
+// TestTwoWritesOfOneRevisionAreToldApartByTheirTime, of which only the first is known.
+func TestTwoWritesOfOneRevisionAreToldApartByTheirTime(t *testing.T) {
+	r := New[string](time.Hour)
+	r.Set("a", "first", 5)
+	at := time.Now()
+	for i, c := range []struct {
+		key     string
+		rev     uint64
+		written time.Time
+		same    bool
+	}{
+		{"none", 5, at, true},
+		{"a", 4, at.Add(time.Second), true}, // of another revision
+		{"a", 5, at, true},
+		{"a", 5, at, true},
+		{"a", 5, at.Add(time.Second), false},
+	} {
+		if same := r.Date(c.key, c.rev, c.written); same != c.same {
+			t.Errorf("step %d: the same write: %t", i, same)
+		}
+	}
+	e, ok := r.Entry("a")
+	if !ok || e.Value != "first" || e.Revision != 5 || e.Removed || !e.Written.Equal(at) {
+		t.Errorf("got %+v, %t", e, ok)
+	}
+	r.Remove("a", 5)
+	if e, ok := r.Entry("a"); !ok || !e.Removed || !e.Written.IsZero() {
+		t.Errorf("removed: got %+v, %t", e, ok)
+	}
+	if e, ok := r.Entry("none"); ok {
+		t.Errorf("of nothing: got %+v", e)
+	}
+}

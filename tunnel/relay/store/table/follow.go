@@ -2,7 +2,6 @@ package table
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -289,9 +288,8 @@ func (t *Table[T]) fetch(n notice) {
 	if err != nil || n.Removed || e.Revision() < n.Revision {
 		return
 	}
-	var v T
-	if json.Unmarshal(e.Value(), &v) == nil {
-		t.memory.Set(n.Key, v, e.Revision())
+	if err := t.take(e); err != nil {
+		t.log.Error("store holds a value that does not parse", "error", err)
 	}
 }
 
@@ -318,14 +316,6 @@ func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
 // take takes what the bucket has under one key. It says nothing of how far the
 // watch has come.
 func (t *Table[T]) take(e jetstream.KeyValueEntry) error {
-	if e.Operation() != jetstream.KeyValuePut {
-		t.memory.Remove(e.Key(), e.Revision())
-		return nil
-	}
-	var v T
-	if err := json.Unmarshal(e.Value(), &v); err != nil {
-		return fmt.Errorf("read %s %q: %w", t.name, e.Key(), err)
-	}
-	t.memory.Set(e.Key(), v, e.Revision())
-	return nil
+	c := Change{Key: e.Key(), Revision: e.Revision(), Removed: e.Operation() != jetstream.KeyValuePut, Value: e.Value()}
+	return t.takeDated(c, e.Created())
 }

@@ -188,6 +188,7 @@ func (found) Key() string                     { return "c_1" }
 func (found) Operation() jetstream.KeyValueOp { return jetstream.KeyValuePut }
 func (k found) Revision() uint64              { return k.rev }
 func (found) Value() []byte                   { v, _ := json.Marshal("c_1"); return v }
+func (found) Created() time.Time              { return time.Time{} }
 
 func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
 	table := &Table[string]{name: "usage", memory: replica.New[string](ownMemory)}

@@ -108,28 +108,36 @@ func (t *Table[T]) catchUp(ctx context.Context, rev uint64) error {
 
 // takeWritten takes a message of the bucket's leader.
 func (t *Table[T]) takeWritten(w leader.Written) error {
-	if w.Removed {
-		t.memory.Remove(w.Key, w.Rev)
-		return nil
+	return t.takeDated(Change{Key: w.Key, Revision: w.Rev, Removed: w.Removed, Value: w.Value}, w.Time)
+}
+
+// takeDated takes what the bucket has under one key, and when it was written. If another
+// write of that revision is known, the bucket has lost that one.
+func (t *Table[T]) takeDated(c Change, written time.Time) error {
+	err := t.takeChange(c)
+	if !t.memory.Date(c.Key, c.Revision, written) {
+		t.suspect(map[string]uint64{c.Key: c.Revision})
 	}
-	var v T
-	if err := json.Unmarshal(w.Value, &v); err != nil {
-		return fmt.Errorf("read %s %q: %w", t.name, w.Key, err)
-	}
-	t.memory.Set(w.Key, v, w.Rev)
-	return nil
+	return err
 }
 
 // told takes what another node told of.
 func (t *Table[T]) told(c Change) {
+	if err := t.takeChange(c); err != nil {
+		t.log.Warn("another node told of a value that does not parse", "error", err)
+	}
+}
+
+// takeChange takes what is under one key by now.
+func (t *Table[T]) takeChange(c Change) error {
 	if c.Removed {
 		t.memory.Remove(c.Key, c.Revision)
-		return
+		return nil
 	}
 	var v T
 	if err := json.Unmarshal(c.Value, &v); err != nil {
-		t.log.Warn("another node told of a value that does not parse", "table", t.name, "error", err)
-		return
+		return fmt.Errorf("read %s %q: %w", t.name, c.Key, err)
 	}
 	t.memory.Set(c.Key, v, c.Revision)
+	return nil
 }

@@ -4,106 +4,152 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
+	"strconv"
 	"sync"
+
+	"adit/tunnel/relay/store/bucket"
+	"adit/tunnel/relay/store/replica"
 )
 
 // mendRounds is how often the store is asked before what it has lost is written again:
-// by then every node has found out what it knows of that.
+// by then every node has found out what it knows of that. A node that does not know when
+// that was written leaves it for as long again to those that do.
 const mendRounds = 3
 
-// suspects are what a store seems to have lost.
-type suspects struct {
-	mu        sync.Mutex
-	revisions map[string]uint64 // by key
-	rounds    int               // since the first of them
+// mendedHeader has, in a message that was written again, the revision that was lost.
+const mendedHeader = "Adit-Mended"
+
+// suspect is what a store seems to have lost.
+type suspect[T any] struct {
+	replica.Entry[T]
+	key    string
+	rounds int // since it was found
+	failed int // how often it could not be written
 }
 
-func (s *suspects) add(revisions map[string]uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.revisions == nil {
-		s.revisions = make(map[string]uint64)
-	}
-	maps.Copy(s.revisions, revisions)
+// suspects are all of a table.
+type suspects[T any] struct {
+	mu    sync.Mutex
+	byKey map[string]*suspect[T]
 }
 
-// due are those that all nodes have found out about by now, by key, and the keys in the
-// order in which they were written.
-func (s *suspects) due() (keys []string, revisions map[string]uint64) {
+func (s *suspects[T]) add(key string, e replica.Entry[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.revisions) == 0 {
-		return nil, nil
+	if s.byKey == nil {
+		s.byKey = make(map[string]*suspect[T])
 	}
-	if s.rounds++; s.rounds < mendRounds {
-		return nil, nil
+	if old := s.byKey[key]; old == nil || old.Revision < e.Revision {
+		s.byKey[key] = &suspect[T]{Entry: e, key: key}
 	}
-	revisions = maps.Clone(s.revisions)
-	return slices.SortedFunc(maps.Keys(revisions), func(a, b string) int { return cmp.Compare(revisions[a], revisions[b]) }), revisions
 }
 
-func (s *suspects) done(key string, rev uint64) {
+// due are those that all nodes have found out about by now: first those that did not
+// fail, and of them what was written first.
+func (s *suspects[T]) due() (list []suspect[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.revisions[key] == rev {
-		delete(s.revisions, key)
+	for _, v := range s.byKey {
+		v.rounds++
+		if v.rounds >= 2*mendRounds || v.rounds >= mendRounds && !v.Written.IsZero() {
+			list = append(list, *v)
+		}
 	}
-	if len(s.revisions) == 0 {
-		s.rounds = 0
+	slices.SortFunc(list, func(a, b suspect[T]) int {
+		return cmp.Or(cmp.Compare(a.failed, b.failed), cmp.Compare(a.Revision, b.Revision))
+	})
+	return list
+}
+
+// tried notes what has become of one that was due.
+func (s *suspects[T]) tried(of suspect[T], err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := s.byKey[of.key]; {
+	case now == nil || now.Revision != of.Revision:
+	case err == nil:
+		delete(s.byKey, of.key)
+	default:
+		now.failed++
+	}
+}
+
+// suspect notes that the store may have lost revisions, by key.
+func (t *Table[T]) suspect(revisions map[string]uint64) {
+	if t.set.living(t.name) {
+		return
+	}
+	for key, rev := range revisions {
+		if e, ok := t.memory.Entry(key); ok && e.Revision == rev {
+			t.suspects.add(key, e)
+		}
 	}
 }
 
 // mend writes to the store again what it has lost and this node knows, as a revocation:
-// all up to the revision known was acknowledged, and the store's newest is lower. The
-// oldest goes first, so that what another node knows to be newer is written after it.
+// all up to the revision known was acknowledged, and the store's newest is lower.
 func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 	if t.set.living(t.name) {
 		return
 	}
 	if known > newest {
-		t.suspects.add(t.memory.Between(newest, known))
+		t.suspect(t.memory.Between(newest, known))
 	}
-	keys, revisions := t.suspects.due()
-	if len(keys) == 0 || !t.set.isOwn(ctx) {
+	due := t.suspects.due()
+	if len(due) == 0 || !t.set.isOwn(ctx) {
 		return
 	}
-	for _, key := range keys {
-		if err := t.mendOne(ctx, key, revisions[key]); err != nil {
-			t.log.Debug("what the store has lost cannot be written again yet", "table", t.name, "key", key, "error", err)
-			return // the next round goes on
+	for _, s := range due {
+		err := t.mendOne(ctx, s.key, s.Entry)
+		t.suspects.tried(s, err)
+		if err == nil {
+			continue
 		}
-		t.suspects.done(key, revisions[key])
+		t.log.Debug("what the store has lost cannot be written again yet", "table", t.name, "key", s.key, "error", err)
+		if bucket.IsAway(err) || ctx.Err() != nil {
+			return // nobody answers; the next round begins with the others
+		}
 	}
 }
 
-// mendOne writes what is known of a key, if that is of a revision still.
-func (t *Table[T]) mendOne(ctx context.Context, key string, rev uint64) error {
-	v, known, exists := t.memory.Get(key)
-	if known != rev {
-		return nil
+// mendOne writes again what was known of a key, if the store has lost it. What another
+// node has written again there is older if what that knew was.
+func (t *Table[T]) mendOne(ctx context.Context, key string, e replica.Entry[T]) error {
+	base, lost, err := t.lost(ctx, key, e)
+	if err != nil || !lost {
+		return err
 	}
-	if !exists {
-		w, ok, err := t.latest(ctx, key)
-		if err != nil || !ok || w.Removed {
+	var data []byte
+	if !e.Removed {
+		if data, err = json.Marshal(e.Value); err != nil {
 			return err
 		}
-		if done, err := t.removeLost(ctx, key, rev); err != nil || !done {
-			return err
-		}
-		t.set.notify(notice{Table: t.name, Key: key, Revision: rev, Removed: true}, nil)
-		return nil
 	}
-	data, err := json.Marshal(v)
+	return t.rewrite(ctx, written{key, data, e.Removed}, base, e.Revision)
+}
+
+// written is what is under a key.
+type written struct {
+	key     string
+	value   []byte
+	removed bool
+}
+
+// rewrite writes what nodes may know by a revision already in place of the revision base,
+// for all to take it by a higher one. mended is that which was lost; 0: none.
+func (t *Table[T]) rewrite(ctx context.Context, v written, base, mended uint64) error {
+	m := t.message(v)
+	if mended > 0 {
+		m.Header.Set(mendedHeader, strconv.FormatUint(mended, 10))
+	}
+	rev, err := t.publish(ctx, m, base)
 	if err != nil {
 		return err
 	}
-	next, done, err := t.overLost(ctx, key, data, rev)
-	if err != nil || !done {
+	if err := t.takeChange(Change{Key: v.key, Revision: rev, Removed: v.removed, Value: v.value}); err != nil {
 		return err
 	}
-	t.memory.Set(key, v, next)
-	t.set.notify(notice{Table: t.name, Key: key, Revision: next}, data)
+	t.set.notify(notice{Table: t.name, Key: v.key, Revision: rev, Removed: v.removed}, v.value)
 	return nil
 }

@@ -43,13 +43,7 @@ func TestWhatTheStoreLostIsWrittenAgain(t *testing.T) {
 	put(t, one, "kept", "kept")
 	lose(t, one, other)
 	other.told(Change{Key: "older", Revision: 55, Value: []byte(`"newest"`)})
-	for range mendRounds {
-		for _, tab := range []*Table[string]{one, other} {
-			if err := tab.keepUp(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	keepUps(t, one, other)
 	later := begin(t, url).table(t, "policies")
 	for _, tab := range []*Table[string]{one, other, later} {
 		is(t, tab, "older", "newest")
@@ -62,11 +56,7 @@ func TestWhatTheStoreLostIsWrittenAgain(t *testing.T) {
 		}
 	}
 	before, _ := later.leader.Last(t.Context())
-	for range 2 * mendRounds {
-		if err := one.keepUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keepUps(t, one)
 	if now, err := later.leader.Last(t.Context()); err != nil || now != before {
 		t.Errorf("where nothing is lost %d messages were written, %v", now-before, err)
 	}
@@ -126,13 +116,9 @@ func TestWhatIsWrittenInPlaceOfLostWritesHidesThemNot(t *testing.T) {
 	eventually(t, "what was lost is suspected", func() bool {
 		one.suspects.mu.Lock()
 		defer one.suspects.mu.Unlock()
-		return len(one.suspects.revisions) == 3
+		return len(one.suspects.byKey) == 3
 	})
-	for range mendRounds {
-		if err := one.keepUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keepUps(t, one)
 	for _, tab := range []*Table[string]{one, other, begin(t, url).table(t, "policies")} {
 		is(t, tab, "older", "lost")
 		is(t, tab, "none", "lost")

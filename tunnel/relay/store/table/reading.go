@@ -38,13 +38,12 @@ func (r *reading) saw(key string, rev uint64) {
 // which it has something older, and all that is gone without the mark of a removal, unless
 // this node was away for as long as those are kept.
 func (t *Table[T]) endReading(ctx context.Context, r *reading) {
-	maps.DeleteFunc(r.older, func(_ string, known uint64) bool { return known > r.top }) // the server may lag
 	if t.touch.kept() && !t.set.living(t.name) {
 		maps.Copy(r.older, r.missing)
 		r.missing = nil
 	}
 	if len(r.older) > 0 && !t.isAnother(ctx) {
-		t.suspects.add(r.older)
+		t.suspect(r.older) // if only the server lags, the leader says so
 	}
 	t.forget(ctx, r.missing, r.top)
 	t.touch.known()

@@ -38,7 +38,7 @@ type Table[T any] struct {
 	taken    atomic.Uint64 // and that is in memory, as all before it is
 	newest   uint64        // what the leader had when keepUp asked last
 	touch    touch         // with the leader
-	suspects suspects
+	suspects suspects[T]
 	made     time.Time // when the bucket was that was opened; zero: the engine did not say
 	memory   *replica.Replica[T]
 }

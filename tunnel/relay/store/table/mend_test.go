@@ -1,0 +1,132 @@
+package table
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"adit/tunnel/relay/store/natstest"
+)
+
+// keepUps has tables ask their leaders as often as it takes for what is lost to be
+// written again.
+func keepUps(t *testing.T, tables ...*Table[string]) {
+	t.Helper()
+	for range 2 * mendRounds {
+		for _, tab := range tables {
+			if err := tab.keepUp(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// knows has a table know of a write that the store does not have, and when it was made.
+func knows(tab *Table[string], key, value string, rev uint64, ago time.Duration) {
+	data, _ := json.Marshal(value)
+	tab.told(Change{Key: key, Revision: rev, Value: data, Removed: value == ""})
+	tab.memory.Date(key, rev, time.Now().Add(-ago))
+}
+
+// TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting, as what is larger than the store
+// takes by now.
+func TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting(t *testing.T) {
+	url := natstest.Start(t).URL()
+	tab := begin(t, url).table(t, "policies")
+	put(t, tab, "kept", "kept")
+	knows(tab, "large", strings.Repeat("a", 300<<10), 10, time.Hour)
+	knows(tab, "revoked", "lost", 20, time.Hour)
+	keepUps(t, tab)
+	is(t, begin(t, url).table(t, "policies"), "revoked", "lost")
+}
+
+// TestWhatIsWrittenAfterALossStays though it has a lower revision than what was lost: it
+// was written at a node that had just begun, and knew nothing of that.
+func TestWhatIsWrittenAfterALossStays(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, other, anew := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	for _, key := range []string{"changed", "removed", "survived"} {
+		put(t, one, key, "before")
+	}
+	for _, tab := range []*Table[string]{one, other} {
+		for _, key := range []string{"changed", "removed", "survived", "added"} {
+			is(t, tab, key, map[bool]string{true: "before"}[key != "added"])
+			knows(tab, key, "lost", 50, time.Minute)
+		}
+		knows(tab, "survived", "lost", 51, -time.Minute) // that is after what there is
+	}
+	put(t, anew, "changed", "after")
+	put(t, anew, "added", "after")
+	if err := anew.Drop(t.Context(), "removed"); err != nil {
+		t.Fatal(err)
+	}
+	keepUps(t, one, other)
+	for _, tab := range []*Table[string]{one, other, anew, begin(t, url).table(t, "policies")} {
+		is(t, tab, "changed", "after")
+		is(t, tab, "added", "after")
+		is(t, tab, "removed", "")
+		is(t, tab, "survived", "lost")
+	}
+}
+
+// TestAChangeOfWhatWasLostSeesWhatCameAfter: it would be undone by what is made of the
+// value that was lost.
+func TestAChangeOfWhatWasLostSeesWhatCameAfter(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, anew := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	put(t, one, "a", "before")
+	is(t, anew, "a", "before")
+	knows(one, "a", "lost", 50, time.Minute)
+	put(t, anew, "a", "revoked")
+	if _, err := one.Change(t.Context(), "a", func(v string, _ bool) (string, error) { return v + ", scope", nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, tab := range []*Table[string]{one, anew} {
+		is(t, tab, "a", "revoked, scope")
+	}
+}
+
+// TestTheNewestOfWhatWasLostIsWrittenAgain, whichever node is first, and also where
+// revisions come out alike.
+func TestTheNewestOfWhatWasLostIsWrittenAgain(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	put(t, one, "kept", "kept")
+	knows(one, "tie", "older", 50, time.Hour)
+	knows(other, "tie", "newest", 51, time.Minute)
+	knows(one, "high", "older", 52, time.Hour)
+	knows(other, "high", "newest", 54, time.Minute)
+	knows(one, "end", "end", 60, time.Minute)
+	for range mendRounds - 1 {
+		for _, tab := range []*Table[string]{one, other} {
+			if err := tab.keepUp(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	keepUps(t, one)
+	keepUps(t, other, one)
+	for _, tab := range []*Table[string]{one, other, begin(t, url).table(t, "policies")} {
+		for _, key := range []string{"tie", "high"} {
+			is(t, tab, key, "newest")
+		}
+		is(t, tab, "end", "end")
+	}
+}
+
+// TestTwoWritesOfOneRevisionAreToldApart: what a node knows was lost, and the store has
+// another in its place, which all others have.
+func TestTwoWritesOfOneRevisionAreToldApart(t *testing.T) {
+	url := natstest.Start(t).URL()
+	one, anew := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
+	put(t, one, "kept", "kept")
+	knows(one, "a", "lost", 2, time.Hour)
+	knows(one, "b", "lost", 3, time.Hour)
+	put(t, anew, "a", "after")
+	keepUps(t, one)
+	for _, tab := range []*Table[string]{one, anew, begin(t, url).table(t, "policies")} {
+		is(t, tab, "a", "after")
+		is(t, tab, "b", "lost")
+	}
+}
