@@ -13,6 +13,7 @@ import (
 // TestACMEAccountThatIsOfNoUse has the account of a relay be forgotten by the authority,
 // or be damaged in the store: the next name gets its certificate by a new one.
 func TestACMEAccountThatIsOfNoUse(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for what, c := range map[string]struct {
 		end   string // of the keys that are damaged; empty: the authority forgets
 		value string

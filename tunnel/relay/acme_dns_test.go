@@ -52,6 +52,7 @@ func startDNSHost(tb testing.TB, provider string) *dnsHost {
 }
 
 func TestACMEWildcardByTheInterfacesOfDNSHosts(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, provider := range dnsapi.Names {
 		t.Run(provider, func(t *testing.T) {
 			l := newACMELab(t, "dns-01")

@@ -180,6 +180,7 @@ func (r *testRelay) serveHTTPS(tb testing.TB, names ...string) {
 }
 
 func TestACMEChallenges(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, challenge := range []string{"http-01", "tls-alpn-01"} {
 		t.Run(challenge, func(t *testing.T) {
 			l := newACMELab(t, challenge)
@@ -213,6 +214,7 @@ func TestACMEChallenges(t *testing.T) {
 }
 
 func TestACMEWildcardByDNS(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	l := newACMELab(t, "dns-01")
 	l.cfg.ACME.Wildcard = true
 	l.cfg.ACME.DNS = config.ACMEDNS{
@@ -252,6 +254,7 @@ func loopback(context.Context, string, string) ([]netip.Addr, error) {
 }
 
 func TestACMERenewsAndServesTheOldOneWhileTheDirectoryIsDown(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	l := newACMELab(t, "http-01")
 	l.start(t)
 	var log lockedBuffer
@@ -270,6 +273,7 @@ func TestACMERenewsAndServesTheOldOneWhileTheDirectoryIsDown(t *testing.T) {
 }
 
 func TestACMEDirectoryDownAtFirst(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	l := newACMELab(t, "http-01")
 	var log lockedBuffer
 	opts := hurried(l.cfg, &log)
@@ -321,6 +325,7 @@ func TestACMEChallengeOfAnotherNodeIsAnswered(t *testing.T) {
 }
 
 func TestTwoRelaysOfOneStoreAskOnce(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	l := newACMELab(t, "http-01")
 	l.start(t)
 	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})

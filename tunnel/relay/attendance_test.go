@@ -48,6 +48,7 @@ func awaitNews(t *testing.T, got <-chan string, want string) {
 }
 
 func TestSinksAreToldOfClients(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	cfg := testConfig(t.TempDir())
 	cfg.Sinks.AllowPrivate, cfg.Nodes.Name = true, "n"
 	r := startRelayWith(t, Options{Config: cfg, awayGrace: 200 * time.Millisecond})
@@ -75,6 +76,7 @@ func TestSinksAreToldOfClients(t *testing.T) {
 
 // TestOneNodeTellsOfClients has an agent at one of two nodes, and then at the other.
 func TestOneNodeTellsOfClients(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 0)
 	c.awayGrace = time.Second
 	c.add()

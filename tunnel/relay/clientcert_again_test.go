@@ -79,6 +79,7 @@ func TestSessionsTakenUpAgainAreJudged(t *testing.T) {
 // TestWhoIsRefusedMayPresentAnother has visitors whose connections are kept, as those of
 // programs are that renew their certificates while they run.
 func TestWhoIsRefusedMayPresentAnother(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := startSite(t, testConfig(t.TempDir()), text("served"))
 	home := certtest.New(t, "Home")
 	for name, c := range map[string]struct {

@@ -286,6 +286,7 @@ func TestConnectionsThatWereNotAsked(t *testing.T) {
 // TestOpenVisitsEndWithTheirCertificates has WebSockets whose certificates are let in
 // no more.
 func TestOpenVisitsEndWithTheirCertificates(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {

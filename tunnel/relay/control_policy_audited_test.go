@@ -47,6 +47,7 @@ func TestAgentsPolicyWithoutAnAnswerIsAudited(t *testing.T) {
 }
 
 func TestAgentsPoliciesAreNotSetWhileTooManyLinesWait(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())
 	cfg.NATS.URLs = []string{server.URL()}

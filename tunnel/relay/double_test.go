@@ -9,6 +9,7 @@ import (
 // TestTwoNodesWithOneIDAreSaid has another relay tell of itself under a node's
 // id, as one does whose data folder is a copy.
 func TestTwoNodesWithOneIDAreSaid(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 1)
 	c.all[0].stop() // its entry stays a moment in the next run's way, as after a kill
 	const said = "another relay has this node's id"

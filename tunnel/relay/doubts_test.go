@@ -14,6 +14,7 @@ import (
 // TestClaimThatTheStoreMadeLateIsGivenBack has a tunnel ask for other names while the
 // store is away, and keep the one that it has.
 func TestClaimThatTheStoreMadeLateIsGivenBack(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())
 	cfg.NATS.URLs = []string{server.URL()}

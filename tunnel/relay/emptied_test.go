@@ -18,6 +18,7 @@ import (
 // TestStoreThatWasEmptiedFoundsNoOtherRelay has a node find nothing where its relay's
 // store was: a new relay in its place would know no token, and let everybody in.
 func TestStoreThatWasEmptiedFoundsNoOtherRelay(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for name, emptied := range map[string]func(t *testing.T, r *testRelay){
 		"in its folder":  func(t *testing.T, r *testRelay) { remove(t, filepath.Join(r.cfg.DataDir, "nats")) },
 		"in the cluster": func(t *testing.T, r *testRelay) { r.cfg.NATS.URLs = []string{natstest.Start(t).URL()} },

@@ -113,6 +113,7 @@ func TestAPolicyIsNotDeletedUnderANewClaim(t *testing.T) {
 // TestANameThatIsLeftStaysGuardedAtOtherNodes has the second session at another node, which
 // hears of the policy and of the claim in any order.
 func TestANameThatIsLeftStaysGuardedAtOtherNodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 3)
 	token := c.all[0].scoped(t, "shop", scope.Scope{OwnPolicies: true})
 	for _, r := range c.all {

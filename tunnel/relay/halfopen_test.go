@@ -16,6 +16,7 @@ import (
 // TestVisitorThatSendsNoMoreIsAnswered: `nc -N` and simple monitors end their
 // side after the request.
 func TestVisitorThatSendsNoMoreIsAnswered(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	const size = 4 << 20
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), halfOpen: patience}) // for machines that have much to do
 	s := startSiteOn(t, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -245,6 +245,7 @@ func TestHTTP3Limits(t *testing.T) {
 // TestIdleTimeIsBetweenRequests has origins that take longer for an answer than a
 // connection may be without a request.
 func TestIdleTimeIsBetweenRequests(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.IdleTime = "1s"
 	s := startSite(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -52,6 +52,7 @@ func awaitEmpty(t *testing.T, r *testRelay) {
 // TestNoChangeLosesItsAuditLine takes the audit log away: clients are revoked all
 // the same, and the log has each line once when it is back.
 func TestNoChangeLosesItsAuditLine(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())
 	cfg.NATS.URLs = []string{server.URL()}

@@ -42,6 +42,7 @@ func TestChangeWithoutAnAnswerIsAudited(t *testing.T) {
 // TestRevocationWithoutAnAnswerIsNotSaidToBeMade has the store away while a client is
 // revoked.
 func TestRevocationWithoutAnAnswerIsNotSaidToBeMade(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())
 	cfg.NATS.URLs = []string{server.URL()}

@@ -108,6 +108,7 @@ func startTwoWays(t *testing.T) (*testNodes, *slowWay) {
 // TestNodeWithoutAnAnswerFromNATSHearsOfChanges has the server of one node fall
 // silent: what others change holds there all the same, since the nodes tell each other.
 func TestNodeWithoutAnAnswerFromNATSHearsOfChanges(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c, way := startTwoWays(t)
 	token := c.clientEverywhere("shop")
 	a := connect(t, c.all[1].at(token), "i1")

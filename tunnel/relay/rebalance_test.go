@@ -56,6 +56,7 @@ func (m *mover) follow(tb testing.TB, end <-chan struct{}) {
 // TestAgentsSpreadOverNodesThatJoin has nodes join one that has all the agents:
 // these move a few at a time until each node has its share, and then stay.
 func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 1)
 	c.balance = 100 * time.Millisecond
 	first := c.add() // the one of startNodes is not in a hurry: it has no agent

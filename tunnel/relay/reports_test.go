@@ -14,6 +14,7 @@ import (
 // that no JSON can say in UTC, and one of the far future: the operator's lists go
 // on, and neither stays before all that is reported later.
 func TestReportOfAnImpossibleTimeSpoilsNothing(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")
 	report := func(text string) {

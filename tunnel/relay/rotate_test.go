@@ -11,6 +11,7 @@ import (
 // TestSessionEndsWithItsToken holds that a token works as long as its overlap and
 // no longer, also for who is connected by it: it may be in other hands.
 func TestSessionEndsWithItsToken(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))
 	first := r.client(t, "shop")
 	old := connect(t, first, "old")

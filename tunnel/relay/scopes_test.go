@@ -150,6 +150,7 @@ func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 }
 
 func TestTimeOfAClientEnds(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.scoped(t, "shop", scope.Scope{Expires: time.Now().Add(time.Hour)})
 	a := connect(t, token, "i1")

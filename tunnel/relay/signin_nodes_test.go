@@ -19,6 +19,7 @@ import (
 
 // TestSignInOfSeveralNodes has a visitor whose every step may be another node's.
 func TestSignInOfSeveralNodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 0)
 	port := freeport.Get(t)
 	provider := signInWith(t, port)
@@ -81,6 +82,7 @@ func TestSignInOfSeveralNodes(t *testing.T) {
 
 // TestSignInsOfOneUserEnd has the operator end them, at one of two nodes.
 func TestSignInsOfOneUserEnd(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 0)
 	port := freeport.Get(t)
 	provider := signInWith(t, port)

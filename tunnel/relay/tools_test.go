@@ -1,11 +1,14 @@
 package relay
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -29,6 +32,10 @@ func buildTool(pkg string) (string, error) {
 }
 
 func TestMain(m *testing.M) {
+	// Those that run beside others wait for most of their time. What -parallel says, holds.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if dir, err := toolDir(); err == nil {
 		os.RemoveAll(dir)

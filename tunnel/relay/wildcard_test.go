@@ -243,6 +243,7 @@ func TestPolicyOfAWildcard(t *testing.T) {
 
 // TestWildcardAtAnotherNode asks a node that has not the agent.
 func TestWildcardAtAnotherNode(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startNodes(t, 2)
 	a := connect(t, c.all[1].at(c.clientEverywhere("shop")), "i1")
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "*.app"}, startOrigin(t, text("all")))
@@ -252,6 +253,7 @@ func TestWildcardAtAnotherNode(t *testing.T) {
 // TestCertificatesOfWildcards needs an authority's for https, which gives them for
 // one challenge only.
 func TestCertificatesOfWildcards(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	claim := wire.Claim{Type: wire.TypeHTTPS, Domain: "*.app"}
 	t.Run("http-01", func(t *testing.T) {
 		l := newACMELab(t, "http-01")
