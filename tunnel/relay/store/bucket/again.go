@@ -79,6 +79,9 @@ func IsRefusal(err error) bool {
 		return true
 	}
 	var answer *jetstream.APIError
+	if IsFull(err) {
+		return true
+	}
 	if !errors.As(err, &answer) || answer.Code >= 500 {
 		return false
 	}
