@@ -1368,6 +1368,11 @@ export interface components {
             draining: boolean;
             self: boolean;
             reachable: boolean;
+            /**
+             * Format: date-time
+             * @description When the node that answers noticed that this one went without a word. Such a node is listed for a day, or until it is back.
+             */
+            lost_at?: string;
             rtt_ms: number;
             session_count: number;
             endpoint_count: number;

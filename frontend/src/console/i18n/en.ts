@@ -408,6 +408,8 @@ export const en = {
   'errors.none': 'No errors',
   node: 'Node',
   'node.this': 'this one',
+  'node.lost': 'Lost',
+  'node.unreached': 'Not reached',
   'node.agents': 'Agents connect to',
   'nodes.title': 'Nodes of this relay',
   'nodes.text': 'Any of them takes any visitor.',

@@ -396,6 +396,8 @@ export const zh: Messages = {
   'errors.none': '没有错误',
   node: '节点',
   'node.this': '当前',
+  'node.lost': '已丢失',
+  'node.unreached': '无法连通',
   'node.agents': '代理接入地址',
   'nodes.title': '此中继的节点',
   'nodes.text': '任一节点可接待任何访客。',
