@@ -14,7 +14,8 @@ func nodesCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command
 	return a.Flags(listing[console.Node]{
 		use: "nodes", short: "Show the nodes of a running relay", example: "  adit relay nodes",
 		long: `Show the nodes of a running relay, as the one that answers sees them: what each
-has to do, whether it ends, and whether it can be reached.`,
+has to do, whether it ends, and whether it can be reached. One that went without
+a word is shown as lost for a day, or until it is back.`,
 		path: "/api/v1/nodes", heading: "NAME|ID|STATE|AGENTS|ENDPOINTS|VISITORS|FOR AGENTS|VERSION|SINCE",
 		narrower: []table.Step{table.Drop("ID"), table.Drop("SINCE"), table.Drop("VERSION"), table.Squeeze("NAME", 16), table.Drop("FOR AGENTS")},
 		row:      nodeRow,
@@ -24,6 +25,8 @@ has to do, whether it ends, and whether it can be reached.`,
 func nodeRow(n console.Node) []any {
 	state := "serves"
 	switch {
+	case n.LostAt != nil:
+		state = "lost " + localtime.Minute(*n.LostAt)
 	case n.Draining:
 		state = "ends"
 	case !n.Reachable:

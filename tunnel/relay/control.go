@@ -94,6 +94,9 @@ func (s *session) refuse(w http.ResponseWriter, err error) {
 		if bucket.IsAway(err) {
 			p.Message = "the relay's store did not answer in time; try again in a moment"
 		}
+		if bucket.IsFull(err) {
+			p.Message = "the relay's store has no room left; ask its operator to make some"
+		}
 		if errors.Is(err, bucket.ErrLost) {
 			p.Message = "this node of the relay has lost its store, and can change nothing until its operator has brought a backup back"
 		}

@@ -123,6 +123,11 @@ func (r view) NodeList() []console.Node {
 		n.RTT = float64(p.RTT.Microseconds()) / 1000
 		list = append(list, n)
 	}
+	for _, v := range r.members.Missed() {
+		n, since := shownNode(v.Node), monotime.Wall(v.Since)
+		n.LostAt, n.Sessions, n.Endpoints, n.Visitors = &since, 0, 0, 0
+		list = append(list, n)
+	}
 	slices.SortFunc(list, func(a, b console.Node) int { return cmp.Or(natural.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return list
 }

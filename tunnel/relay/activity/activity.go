@@ -110,7 +110,7 @@ func (v *Notes) Flush(ctx context.Context) {
 		err := v.store.Note(ctx, id, f.seen, f.errors)
 		if err != nil {
 			v.log.Warn("note where a client was seen", "client_id", id, "error", err)
-			away = bucket.IsAway(err) || errors.Is(err, bucket.ErrLost)
+			away = bucket.IsAway(err) || bucket.IsFull(err) || errors.Is(err, bucket.ErrLost)
 		}
 		v.stored(id, err == nil)
 	}

@@ -201,6 +201,8 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		e = errBusy
 	case errors.Is(err, bucket.ErrLost):
 		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS has lost what the relay kept there: this node serves on what it knows, and can change nothing until it is restarted, after a restore", ""}
+	case bucket.IsFull(err):
+		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS has no room for it; make some at its servers, or raise the limits of the relay's account or streams there", ""}
 	case bucket.IsAway(err):
 		c.log.Warn("console: the store did not answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusServiceUnavailable, "unavailable", "the store did not answer in time; try again in a moment", ""}

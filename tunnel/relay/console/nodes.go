@@ -13,8 +13,10 @@ type Node struct {
 	Draining     bool      `json:"draining"`
 	Self         bool      `json:"self"`      // this node answers
 	Reachable    bool      `json:"reachable"` // from this node
-	RTT          float64   `json:"rtt_ms"`
-	Sessions     int       `json:"session_count"`
-	Endpoints    int       `json:"endpoint_count"`
-	Visitors     int64     `json:"visitor_count"`
+	// LostAt is when this node noticed that the node went without a word; nil: it did not.
+	LostAt    *time.Time `json:"lost_at,omitempty"`
+	RTT       float64    `json:"rtt_ms"`
+	Sessions  int        `json:"session_count"`
+	Endpoints int        `json:"endpoint_count"`
+	Visitors  int64      `json:"visitor_count"`
 }

@@ -12,7 +12,7 @@ import (
 // Status is the relay at a glance.
 type Status struct {
 	State        string    `json:"status"` // "ok" or "draining"
-	Store        string    `json:"store"`  // here, away, silent, lost: see store.Condition
+	Store        string    `json:"store"`  // here, away, silent, full, lost: see store.Condition
 	Version      string    `json:"version"`
 	Node         string    `json:"node"`
 	Domain       string    `json:"domain"`

@@ -68,9 +68,10 @@ type Members struct {
 	log  *slog.Logger
 	news chan struct{} // room for one
 
-	mu    sync.Mutex
-	known map[string]store.Node // others, also while their lease is lost and they answer
-	told  string                // what agents were told last
+	mu      sync.Mutex
+	known   map[string]store.Node // others, also while their lease is lost and they answer
+	missing missing
+	told    string // what agents were told last
 
 	renewed atomic.Int64 // when the store last took this node's entry, by monotime
 	listed  atomic.Bool  // this node has told of itself
@@ -81,6 +82,7 @@ type Members struct {
 // New returns the members of a store that was just read.
 func New(c Config) *Members {
 	m := &Members{cfg: c, log: c.Log, news: make(chan struct{}, 1), known: make(map[string]store.Node)}
+	m.missing = missing{make(map[string]Missed), make(map[string]bool)}
 	m.renewed.Store(int64(monotime.Now()))
 	c.Store.OnChange(m.Look)
 	return m
@@ -236,12 +238,14 @@ func (m *Members) look() {
 			continue
 		}
 		listed[n.ID] = true
+		m.missing.there(n, n.Draining || peers[n.ID].Draining)
 		m.known[n.ID] = n
 		list = append(list, nodes.Node{ID: n.ID, Address: n.NodeAddress})
 	}
-	for id := range m.known {
+	for id, n := range m.known {
 		if !listed[id] && !peers[id].Connected {
 			delete(m.known, id)
+			m.missing.gone(n)
 		}
 	}
 	m.mu.Unlock()

@@ -214,7 +214,7 @@ func (s Sources) storeFigures(p *prom.Text) {
 	w := s.Store.Writes()
 	p.Family("adit_relay_store_connected", "gauge", "Whether the store can be reached.")
 	p.Sample(prom.Truth(s.Store.Connected()))
-	p.Family("adit_relay_store_condition", "gauge", "1 for what the store is like: here; away, it cannot be reached; silent, a part of it does not answer; lost, what the relay kept in NATS is gone.")
+	p.Family("adit_relay_store_condition", "gauge", "1 for what the store is like: here; away, it cannot be reached; silent, a part of it does not answer; full, it has no room; lost, what the relay kept in NATS is gone.")
 	now := s.Store.Condition()
 	for _, c := range store.Conditions {
 		p.Sample(prom.Truth(c == now), "condition", string(c))

@@ -109,7 +109,7 @@ func (a *Accounts) Settle(ctx context.Context) {
 	for _, id := range ids {
 		if err := a.count(ctx, id); err != nil {
 			a.cfg.Log.Warn("count a client's traffic", "client_id", id, "error", err)
-			if bucket.IsAway(err) || errors.Is(err, bucket.ErrLost) {
+			if bucket.IsAway(err) || bucket.IsFull(err) || errors.Is(err, bucket.ErrLost) {
 				return
 			}
 		}

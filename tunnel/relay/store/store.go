@@ -162,8 +162,8 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if !s.engine.Alone() && !cfg.Restoring {
-		if err := s.noteParts(ctx); err != nil {
-			return err
+		if err := s.noteParts(ctx); err != nil { // as where there is no room
+			s.log.Warn("what parts the store has cannot be noted", "error", err)
 		}
 	}
 	if s.engine.Alone() {
@@ -304,12 +304,13 @@ type Condition = table.Condition
 const (
 	Here   = table.Here
 	Silent = table.Silent
+	Full   = table.Full
 	Lost   = table.Lost
 	Away   = Condition("away") // it cannot be reached
 )
 
 // Conditions are all of them.
-var Conditions = []Condition{Here, Away, Silent, Lost}
+var Conditions = []Condition{Here, Away, Silent, Full, Lost}
 
 // Condition says what the store is like now, as far as this node knows. With a server in
 // this process it is always here.

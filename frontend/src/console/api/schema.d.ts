@@ -780,10 +780,10 @@ export interface components {
             store: components["schemas"]["StoreCondition"];
         };
         /**
-         * @description here; away: it cannot be reached; silent: a part of it does not answer; lost: what the relay kept in NATS is gone, or another relay's is in its place.
+         * @description here; away: it cannot be reached; silent: a part of it does not answer; full: NATS has no room for what is written; lost: what the relay kept in NATS is gone, or another relay's is in its place.
          * @enum {string}
          */
-        StoreCondition: "here" | "away" | "silent" | "lost";
+        StoreCondition: "here" | "away" | "silent" | "full" | "lost";
         /** @description Who is signed in; while nobody is, signed_in is false. */
         SignedIn: {
             signed_in: boolean;
@@ -1368,6 +1368,11 @@ export interface components {
             draining: boolean;
             self: boolean;
             reachable: boolean;
+            /**
+             * Format: date-time
+             * @description When the node that answers noticed that this one went without a word. Such a node is listed for a day, or until it is back.
+             */
+            lost_at?: string;
             rtt_ms: number;
             session_count: number;
             endpoint_count: number;

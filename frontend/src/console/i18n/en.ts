@@ -169,6 +169,8 @@ export const en = {
     'This node does not reach its store. What runs goes on; nothing can be changed until it is back.',
   'store.silent':
     'The store does not answer for all its parts. What runs goes on; what is there cannot be changed until it does.',
+  'store.full':
+    'NATS has no room for what is written. What runs goes on; nothing can be changed until its servers have more, or the limits of the relay’s account or streams are raised.',
   'store.lost':
     'NATS has lost what the relay kept there. This node serves on what it knows: bring the backup back with “adit relay restore”, into an empty data folder, and then restart the nodes that run, one after another.',
   'total.clients': 'Clients',
@@ -406,6 +408,8 @@ export const en = {
   'errors.none': 'No errors',
   node: 'Node',
   'node.this': 'this one',
+  'node.lost': 'Lost',
+  'node.unreached': 'Not reached',
   'node.agents': 'Agents connect to',
   'nodes.title': 'Nodes of this relay',
   'nodes.text': 'Any of them takes any visitor.',

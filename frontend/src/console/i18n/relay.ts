@@ -19,6 +19,10 @@ const chinese: readonly Sentence[] = [
   ],
   ['the store did not answer in time; try again in a moment', '存储未及时响应，请稍后重试'],
   [
+    "NATS has no room for it; make some at its servers, or raise the limits of the relay's account or streams there",
+    'NATS 没有空间写入；请在其服务器上腾出空间，或在那里调高中继的账户或流的限额',
+  ],
+  [
     'the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure',
     '存储未及时响应，不知道是否已完成，也可能稍后才完成；请再做一次以确保',
   ],

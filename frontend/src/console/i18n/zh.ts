@@ -160,6 +160,8 @@ export const zh: Messages = {
   'relay.draining': '正在排空',
   'store.away': '此节点无法访问其存储。正在运行的不受影响；恢复之前无法作任何更改。',
   'store.silent': '存储的某些部分没有响应。正在运行的不受影响；恢复响应之前无法更改其中的内容。',
+  'store.full':
+    'NATS 已没有空间写入数据。正在运行的不受影响；在其服务器腾出空间，或调高中继的账户或流的限额之前，无法作任何更改。',
   'store.lost':
     'NATS 已丢失中继保存在其中的数据。此节点凭已知内容继续服务：请用“adit relay restore”把备份恢复到空的数据目录，然后逐个重启正在运行的节点。',
   'total.clients': '客户端',
@@ -394,6 +396,8 @@ export const zh: Messages = {
   'errors.none': '没有错误',
   node: '节点',
   'node.this': '当前',
+  'node.lost': '已丢失',
+  'node.unreached': '无法连通',
   'node.agents': '代理接入地址',
   'nodes.title': '此中继的节点',
   'nodes.text': '任一节点可接待任何访客。',

@@ -57,6 +57,10 @@ export const relaySentences: readonly Sentence[] = [
     '中继的存储未及时响应；请稍后重试',
   ],
   [
+    "the relay's store has no room left; ask its operator to make some",
+    '中继的存储已没有空间；请联系其运营者腾出空间',
+  ],
+  [
     'this node of the relay has lost its store, and can change nothing until its operator has brought a backup back',
     '中继的此节点已丢失其存储，在运营者恢复备份之前无法更改任何内容',
   ],

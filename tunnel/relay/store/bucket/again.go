@@ -23,6 +23,11 @@ const (
 	// Its description has the reasons why others cannot; none for a server that the
 	// one who answers does not know of.
 	codeNoPeers jetstream.ErrorCode = 10005
+	// What JetStream answers when a server, an account or a stream may keep no more.
+	codeServerFull  jetstream.ErrorCode = 10023
+	codeNoStorage   jetstream.ErrorCode = 10047
+	codeAccountFull jetstream.ErrorCode = 10002
+	codeStoreFailed jetstream.ErrorCode = 10077 // where its description says that a maximum is reached
 	// codeUnavailable is what a server answers that has no leader to ask.
 	codeUnavailable = 503
 )
@@ -74,6 +79,9 @@ func IsRefusal(err error) bool {
 		return true
 	}
 	var answer *jetstream.APIError
+	if IsFull(err) {
+		return true
+	}
 	if !errors.As(err, &answer) || answer.Code >= 500 {
 		return false
 	}
@@ -102,9 +110,28 @@ func Again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 // IsAway reports whether an error says that the cluster has nobody to answer now, or
 // did not in time. Whether a write was made is then not known.
 func IsAway(err error) bool {
+	if IsFull(err) {
+		return false
+	}
 	var answer *jetstream.APIError
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, errUnsettled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
 		errors.As(err, &answer) && answer.Code == codeUnavailable
+}
+
+// IsFull reports whether the cluster answered that it has no room for a write: one that
+// was tried once was not made.
+func IsFull(err error) bool {
+	var answer *jetstream.APIError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.ErrorCode {
+	case codeServerFull, codeNoStorage, codeAccountFull:
+		return true
+	case codeStoreFailed:
+		return strings.Contains(answer.Description, "maximum")
+	}
+	return false
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,6 +159,17 @@ func (e *Engine) connect() error {
 			e.reconnected(c)
 		}),
 	}
+	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), append(opts, e.identity()...)...)
+	if err != nil {
+		return fmt.Errorf("connect to NATS at %s: %w%s", redacted(cfg.URLs), err, hint(err))
+	}
+	e.conn = conn
+	return nil
+}
+
+// identity says who this node is, and whom it trusts.
+func (e *Engine) identity() (opts []nats.Option) {
+	cfg := e.cfg
 	if cfg.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(cfg.Credentials))
 	}
@@ -169,19 +179,7 @@ func (e *Engine) connect() error {
 	if cfg.Cert != "" {
 		opts = append(opts, nats.ClientCert(cfg.Cert, cfg.Key))
 	}
-	conn, err := nats.Connect(strings.Join(cfg.URLs, ","), opts...)
-	if err != nil {
-		hint := ""
-		switch {
-		case errors.Is(err, nats.ErrNoServers):
-			hint = "; see that one of them runs, and can be reached from here"
-		case isAuthorization(err):
-			hint = "; see that nats.credentials, nats.cert, or the user and password in nats.urls are what it knows this relay by"
-		}
-		return fmt.Errorf("connect to NATS at %s: %w%s", redacted(cfg.URLs), err, hint)
-	}
-	e.conn = conn
-	return nil
+	return opts
 }
 
 // reconnected is told that the engine can be reached again, with all subscriptions.
@@ -192,31 +190,6 @@ func (e *Engine) reconnected(*nats.Conn) {
 	}
 }
 
-// isAuthorization reports whether an error says that the cluster does not know who the
-// node is, or no more.
-func isAuthorization(err error) bool {
-	for _, is := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
-}
-
-// redacted is a list of URLs without the passwords in them.
-func redacted(list []string) string {
-	var shown []string
-	for _, text := range list {
-		u, err := url.Parse(text)
-		if err != nil {
-			shown = append(shown, "an address that does not parse")
-			continue
-		}
-		shown = append(shown, u.Redacted())
-	}
-	return strings.Join(shown, ", ")
-}
-
 // Run does what is to be done while the engine is used, until ctx ends. It calls again
 // whenever watches may be silent: they are to begin anew. again must not wait.
 func (e *Engine) Run(ctx context.Context, again func()) {
@@ -224,10 +197,15 @@ func (e *Engine) Run(ctx context.Context, again func()) {
 		e.heal(ctx, again)
 		return
 	}
-	for {
+	look := time.NewTicker(awayLook)
+	defer look.Stop()
+	for told := false; ; {
 		select {
 		case <-e.back:
+			told = false
 			again()
+		case <-look.C:
+			told = !e.Connected() && (told || e.tellDistrust())
 		case <-ctx.Done():
 			return
 		}

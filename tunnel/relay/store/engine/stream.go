@@ -81,7 +81,12 @@ func (e *Engine) openSoon(ctx context.Context, part string, s *Stream) error {
 		ctx = short
 	}
 	err := bucket.Patiently(ctx, func(ctx context.Context) error { return e.Fault(s.Ready(ctx)) })
-	if err != nil && e.server == nil && !bucket.IsRefusal(err) {
+	switch {
+	case err == nil || e.server != nil:
+	case bucket.IsFull(err):
+		e.log.Warn("NATS has no room for a part of the store; the relay starts without it", "part", part, "error", err)
+		return nil
+	case !bucket.IsRefusal(err):
 		e.log.Warn("the cluster does not answer for a part of the store; the relay starts without it", "part", part, "error", err)
 		return nil
 	}

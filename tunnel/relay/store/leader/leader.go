@@ -90,15 +90,25 @@ func (l Leader) Get(ctx context.Context, key string) (Written, bool, error) {
 	return l.message(ctx, map[string]string{"last_by_subj": l.subject(key)})
 }
 
-// Last is the number of the newest message that the bucket ever had.
-func (l Leader) Last(ctx context.Context) (uint64, error) {
+// State is how far a bucket has come.
+type State struct {
+	Last     uint64 `json:"last_seq"` // the number of the newest message that it ever had
+	Messages uint64 `json:"messages"` // that it has, markers of removals too
+}
+
+// State asks how far the bucket has come.
+func (l Leader) State(ctx context.Context) (State, error) {
 	var answer struct {
-		State struct {
-			Last uint64 `json:"last_seq"`
-		} `json:"state"`
+		State State `json:"state"`
 	}
 	_, err := l.ask(ctx, "INFO", struct{}{}, &answer)
-	return answer.State.Last, err
+	return answer.State, err
+}
+
+// Last is the number of the newest message that the bucket ever had.
+func (l Leader) Last(ctx context.Context) (uint64, error) {
+	s, err := l.State(ctx)
+	return s.Last, err
 }
 
 // Next is the first message with that number or a higher one; false without one.

@@ -48,7 +48,20 @@ func Options(name, dir, host string, port, route int, routes []string) server.Op
 // Start runs one server alone on a port that stays its own while it restarts.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, opts: Options("n0", tb.TempDir(), "127.0.0.1", freeport.Get(tb), 0, nil)}
+	return start(tb, Options("n0", tb.TempDir(), "127.0.0.1", freeport.Get(tb), 0, nil))
+}
+
+// StartSmall is Start with room for so many bytes.
+func StartSmall(tb testing.TB, room int64) *Server {
+	tb.Helper()
+	opts := Options("n0", tb.TempDir(), "127.0.0.1", freeport.Get(tb), 0, nil)
+	opts.JetStreamMaxStore = room
+	return start(tb, opts)
+}
+
+func start(tb testing.TB, opts server.Options) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, opts: opts}
 	s.Start()
 	return s
 }

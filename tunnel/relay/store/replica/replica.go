@@ -175,6 +175,12 @@ func (r *Replica[T]) Each(f func(key string, value T) bool) {
 	}
 }
 
+// Len is how many values there are.
+func (r *Replica[T]) Len() (n uint64) {
+	r.Each(func(string, T) bool { n++; return true })
+	return n
+}
+
 // Revisions are those of all values, by key.
 func (r *Replica[T]) Revisions() map[string]uint64 {
 	r.mu.RLock()

@@ -22,6 +22,8 @@ const (
 	Here Condition = "here"
 	// Silent is a store of which a part does not answer: nothing can be changed there now.
 	Silent Condition = "silent"
+	// Full is a store that has no room for what is written.
+	Full Condition = "full"
 	// Lost is one of which a part is not there any more, or in whose place there is another:
 	// another relay's, or what was restored. What is known of it stays in memory.
 	Lost Condition = "lost"
@@ -102,6 +104,9 @@ func (s *Set) ask(ctx context.Context) Condition {
 	for range all {
 		now = worse(now, <-found)
 	}
+	if now == Here && s.cfg.Took.Full() {
+		return Full
+	}
 	return now
 }
 
@@ -155,6 +160,8 @@ func (s *Set) found(now Condition) {
 	case now == Lost:
 		s.cfg.Log.Error("NATS has lost what the relay kept there; this node serves on what it knows: " +
 			"bring the backup back with adit relay restore, into an empty data folder, and then restart the nodes that run, one after another")
+	case now == Full:
+		s.cfg.Log.Error("NATS has no room for what is written; nothing can be changed until its servers have more, or the limits of the relay's account or streams are raised")
 	case now == Silent:
 		s.cfg.Log.Warn("the store does not answer for all its parts; what is there cannot be changed until it does")
 	default:

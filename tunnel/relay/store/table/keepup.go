@@ -20,15 +20,17 @@ const (
 // a leader there is nothing newer. The error is of a bucket that could not be asked.
 func (t *Table[T]) keepUp(ctx context.Context) error {
 	known := t.memory.Newest()
-	newest, err := t.leader.Last(ctx)
+	state, err := t.leader.State(ctx)
 	if err != nil {
 		return err
 	}
+	newest := state.Last
 	if newest < t.newest && t.isAnother(ctx) {
 		return errAnother
 	}
 	t.touch.renew()
 	t.mend(ctx, newest, known)
+	t.count(state.Messages)
 	if seen := t.seen.Load(); seen > newest { // of what was lost: nothing is known of what comes in its place
 		t.seen.CompareAndSwap(seen, newest)
 	}
@@ -71,6 +73,16 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	t.log.Warn("a server of the store lags behind the others; what it lacks was read from their leader", "table", t.name, "changes", read)
 	t.refollow()
 	return nil
+}
+
+// count has the bucket read anew if it has fewer messages than there are values, twice in
+// a row: what somebody has purged there is not told of by a watch, nor by revisions.
+func (t *Table[T]) count(messages uint64) {
+	before := t.fewer
+	t.fewer = t.memory.Len() > messages
+	if before && t.fewer && !t.set.living(t.name) && t.suspects.none() {
+		t.refollow()
+	}
 }
 
 // CatchUp returns when all that was written up to a revision is in memory. What the

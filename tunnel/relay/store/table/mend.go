@@ -45,6 +45,12 @@ func (s *suspects[T]) add(key string, e replica.Entry[T]) {
 	}
 }
 
+func (s *suspects[T]) none() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byKey) == 0
+}
+
 // due are those that all nodes have found out about by now: first those that did not
 // fail, and of them what was written first.
 func (s *suspects[T]) due() (list []suspect[T]) {

@@ -130,3 +130,37 @@ func TestTwoWritesOfOneRevisionAreToldApart(t *testing.T) {
 		is(t, tab, "b", "lost")
 	}
 }
+
+// TestWhatWasPurgedIsWrittenAgain, which no watch tells of: the bucket has the number of its
+// newest message still.
+func TestWhatWasPurgedIsWrittenAgain(t *testing.T) {
+	url := natstest.Start(t).URL()
+	tab := begin(t, url).table(t, "policies")
+	for _, key := range []string{"a", "b", "removed"} {
+		put(t, tab, key, "there")
+	}
+	if err := tab.Drop(t.Context(), "removed"); err != nil {
+		t.Fatal(err)
+	}
+	keepUps(t, tab)
+	stream, err := tab.js.Stream(t.Context(), "KV_"+tab.kv.Bucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is missed", func() bool {
+		if err := tab.keepUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return !tab.suspects.none()
+	})
+	keepUps(t, tab)
+	later := begin(t, url).table(t, "policies")
+	for _, key := range []string{"a", "b"} {
+		is(t, later, key, "there")
+		is(t, tab, key, "there")
+	}
+	is(t, later, "removed", "")
+}

@@ -1,0 +1,56 @@
+package membership
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"adit/tunnel/relay/nodes"
+)
+
+// TestANodeThatWentWithoutAWordIsMissed until it is back or a day is over, and one that
+// said that it ends is not.
+func TestANodeThatWentWithoutAWordIsMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := start(t)
+		there, ends := nodes.PeerState{Connected: true}, nodes.PeerState{Connected: true, Draining: true}
+		expect := func(what string, want int) {
+			t.Helper()
+			if list := m.Missed(); len(list) != want {
+				t.Errorf("%s: missed are %+v, want %d", what, list, want)
+			}
+		}
+		c.set("b", true, there)
+		c.set("c", true, there)
+		expect("all are there", 0)
+		c.set("b", false, there)
+		expect("a lease ended, and the node answers", 0)
+		at := time.Now()
+		c.set("b", false, nodes.PeerState{})
+		expect("it answers no more", 1)
+		if n := m.Missed()[0]; n.ID != "b" || n.AgentAddress != "b:4433" || !n.Since.Equal(at) {
+			t.Errorf("missed is %+v", n)
+		}
+		c.set("b", true, nodes.PeerState{})
+		expect("it is back", 0)
+		c.set("c", true, ends)
+		c.set("c", true, nodes.PeerState{})
+		c.set("c", false, nodes.PeerState{})
+		expect("the other said that it ends", 0)
+		c.set("b", false, nodes.PeerState{})
+		time.Sleep(missedTime)
+		expect("for a day", 1)
+		time.Sleep(time.Second)
+		expect("for longer", 0)
+		for i := range missedMost + 3 {
+			time.Sleep(time.Second)
+			c.set(fmt.Sprint(i), true, nodes.PeerState{})
+			c.set(fmt.Sprint(i), false, nodes.PeerState{})
+		}
+		expect("very many", missedMost)
+		if first := m.Missed()[0].ID; first != "3" {
+			t.Errorf("the first that is missed is %s, want 3: those before were forgotten", first)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// hint says what an operator can look at where a cluster cannot be connected to.
+func hint(err error) string {
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &unknown):
+		return "; see that nats.ca is the authority that its certificate is of"
+	case isAlert(err):
+		return "; see that nats.cert and nats.key are of an authority that it knows, and have not run out"
+	case errors.Is(err, nats.ErrNoServers):
+		return "; see that one of them runs, and can be reached from here"
+	case isAuthorization(err):
+		return "; see that nats.credentials, nats.cert, or the user and password in nats.urls are what it knows this relay by"
+	}
+	return ""
+}
+
+// awayLook is how often it is looked why a cluster is away.
+const awayLook = 5 * time.Second
+
+// tellDistrust logs that one side's certificate is not taken by the other, as one that has
+// run out, if that is why the cluster is away: the library keeps that to itself.
+func (e *Engine) tellDistrust() (told bool) {
+	conn, err := nats.Connect(strings.Join(e.cfg.URLs, ","), append(e.identity(), nats.NoReconnect(), nats.Timeout(awayLook))...)
+	if err == nil {
+		conn.Close()
+	}
+	if !isTrust(err) {
+		return false
+	}
+	e.log.Warn("NATS and this node do not trust each other; it is tried again", "error", fmt.Errorf("%w%s", err, hint(err)))
+	return true
+}
+
+// isTrust reports whether an error says that the certificate of one side is not taken by
+// the other.
+func isTrust(err error) bool {
+	var own *tls.CertificateVerificationError
+	return errors.As(err, &own) || isAlert(err)
+}
+
+// isAlert reports whether an error is what the other side of TLS says of this one's, or
+// may have said before it closed the connection.
+func isAlert(err error) bool {
+	var own *tls.CertificateVerificationError
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" || errors.Is(err, nats.ErrTLS) && !errors.As(err, &own)
+}
+
+// isAuthorization reports whether an error says that the cluster does not know who the
+// node is, or no more.
+func isAuthorization(err error) bool {
+	for _, is := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// redacted is a list of URLs without the passwords in them.
+func redacted(list []string) string {
+	var shown []string
+	for _, text := range list {
+		u, err := url.Parse(text)
+		if err != nil {
+			shown = append(shown, "an address that does not parse")
+			continue
+		}
+		shown = append(shown, u.Redacted())
+	}
+	return strings.Join(shown, ", ")
+}
