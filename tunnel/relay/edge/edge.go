@@ -99,7 +99,9 @@ type Config struct {
 	// PortHost is the address that tcp and udp ports are opened on; empty: all.
 	PortHost string
 	// HTTPSPort is the public port of HTTPS and HTTP/3, for redirects and Alt-Svc.
-	HTTPSPort    int
+	HTTPSPort int
+	// Certificates returns the certificate for a handshake; nil: there is no site of the
+	// name.
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Challenge answers an ACME authority's question on HTTP, or returns false.
 	// It goes before routing. May be nil; without it TLS-ALPN-01 is not offered.
