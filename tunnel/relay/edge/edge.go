@@ -209,7 +209,7 @@ func New(cfg Config) *Edge {
 		e.quic = h3.New(h3.Config{
 			Conn: cfg.QUIC, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
 			HeaderSize: e.limits.HeaderBytes, HeaderTime: e.limits.HeaderTime, IdleTime: e.limits.IdleTime, OriginTime: e.limits.OriginTime,
-			Certificate: e.certificate3, Ask: e.asking, Late: e.refuseLate, Life: e.life, Log: e.log,
+			Certificate: e.certificate3, Ask: e.asking, Life: e.life, Log: e.log,
 		})
 		e.altSvc = []string{fmt.Sprintf(`h3=":%d"; ma=86400`, cfg.HTTPSPort)}
 	}
