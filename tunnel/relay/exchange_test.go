@@ -243,6 +243,47 @@ func TestVisitorThatLeavesEndsTheRequest(t *testing.T) {
 	}
 }
 
+// TestVisitorThatLeavesBeforeItsBodyEndsTheRequest has visitors by HTTP/1.1 wait with their
+// bodies, and leave in the midst of an answer that came without one.
+func TestVisitorThatLeavesBeforeItsBodyEndsTheRequest(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	left := make(chan struct{}, 1)
+	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "feed"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err != nil {
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun")
+		conn.SetDeadline(time.Time{})
+		io.Copy(io.Discard, r)
+		left <- struct{}{}
+	}))
+	for name, fields := range map[string]string{
+		"of known length": "Content-Length: 100\r\n\r\n",
+		"in chunks":       "Transfer-Encoding: chunked\r\n\r\n",
+		"that has begun":  "Content-Length: 100\r\n\r\npart",
+	} {
+		conn, err := net.Dial("tcp", hostOf(t, s.http))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: feed.relay.test\r\nExpect: 100-continue\r\n"+fields)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(resp.Body, make([]byte, len("begun"))); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		select {
+		case <-left:
+		case <-time.After(patience):
+			t.Errorf("a body %s: the origin still works for a visitor that has left", name)
+		}
+	}
+}
+
 // TestBodyThatBreaksOffIsNotWhole has a visitor that leaves half-way through a
 // body in chunks: the origin must not take it for all.
 func TestBodyThatBreaksOffIsNotWhole(t *testing.T) {

@@ -7,13 +7,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/http2/hpack"
 
@@ -99,5 +102,30 @@ func TestConnectionsOfOneSiteForAnother(t *testing.T) {
 				t.Error("no session was resumed")
 			}
 		})
+	}
+}
+
+// TestNamesOfNoSiteAreToldSoByTLS: another alert would say that the relay is broken.
+func TestNamesOfNoSiteAreToldSoByTLS(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), text(""))
+	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeTLS, Domain: "secret"}, startOrigin(t, text("")))
+	for _, name := range []string{"nobody.relay.test", "elsewhere.example", ""} {
+		conn, err := tls.Dial("tcp", hostOf(t, s.https), &tls.Config{ServerName: name, InsecureSkipVerify: true})
+		if err == nil {
+			conn.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+			t.Errorf("%q is told %v, want that the name is not known", name, err)
+		}
+	}
+	for _, name := range []string{"nobody.relay.test", "secret.relay.test"} {
+		conn, err := quic.DialAddr(t.Context(), s.edge.HTTPSAddr().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h3"}}, nil)
+		if err == nil {
+			conn.CloseWithError(0, "")
+		}
+		const unrecognizedName = 112 // RFC 8446, section 6
+		if no := (*quic.TransportError)(nil); !errors.As(err, &no) || no.ErrorCode != 0x100+unrecognizedName {
+			t.Errorf("%q by QUIC is told %v, want that the name is not known", name, err)
+		}
 	}
 }

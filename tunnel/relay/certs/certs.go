@@ -271,19 +271,20 @@ func nameOf(hello *tls.ClientHelloInfo) string {
 	return strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 }
 
-// Get returns the certificate for a handshake. If there is none yet, it waits
+// Get returns the certificate for a handshake; nil: there is no site of the name, as
+// crypto/tls tells the visitor then (RFC 6066, section 3). If there is none yet, it waits
 // for it as long as Config.Wait.
 func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == challengeProto {
 		if a.names == nil || !a.cfg.TLSALPN01 {
-			return nil, errNoSite
+			return nil, nil
 		}
 		return a.names.GetCertificate(hello)
 	}
 	name := nameOf(hello)
 	subject, ok := a.subject(name)
 	if name == "" || net.ParseIP(name) != nil || !ok {
-		return nil, errNoSite
+		return nil, nil
 	}
 	config := a.configOf(subject)
 	if cert, err := config.GetCertificate(hello); err == nil && (cert.Leaf == nil || time.Now().Before(cert.Leaf.NotAfter)) {

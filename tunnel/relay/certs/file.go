@@ -157,7 +157,7 @@ func (f *File) Fault(domain string, others bool, at time.Time) string {
 	return ""
 }
 
-// Get returns the certificate for a handshake.
+// Get returns the certificate for a handshake, or nil as ACME's does.
 func (f *File) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert := f.cert.Load()
 	if hello.ServerName == "" || cert.Leaf.VerifyHostname(hello.ServerName) == nil {

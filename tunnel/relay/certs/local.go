@@ -87,11 +87,11 @@ func NewLocal(ca []byte, subject func(name string) string) (*Local, error) {
 // CA is the authority's certificate as PEM, for visitors.
 func (l *Local) CA() []byte { return bytes.Clone(l.caPEM) }
 
-// Get returns the certificate for a handshake.
+// Get returns the certificate for a handshake, or nil as ACME's does.
 func (l *Local) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := l.subject(nameOf(hello))
 	if name == "" {
-		return nil, errNoSite
+		return nil, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -99,7 +99,9 @@ type Config struct {
 	// PortHost is the address that tcp and udp ports are opened on; empty: all.
 	PortHost string
 	// HTTPSPort is the public port of HTTPS and HTTP/3, for redirects and Alt-Svc.
-	HTTPSPort    int
+	HTTPSPort int
+	// Certificates returns the certificate for a handshake; nil: there is no site of the
+	// name.
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Challenge answers an ACME authority's question on HTTP, or returns false.
 	// It goes before routing. May be nil; without it TLS-ALPN-01 is not offered.
@@ -207,7 +209,7 @@ func New(cfg Config) *Edge {
 		e.quic = h3.New(h3.Config{
 			Conn: cfg.QUIC, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
 			HeaderSize: e.limits.HeaderBytes, HeaderTime: e.limits.HeaderTime, IdleTime: e.limits.IdleTime, OriginTime: e.limits.OriginTime,
-			Certificate: e.certificate3, Ask: e.asking, Late: e.refuseLate, Life: e.life, Log: e.log,
+			Certificate: e.certificate3, Ask: e.asking, Life: e.life, Log: e.log,
 		})
 		e.altSvc = []string{fmt.Sprintf(`h3=":%d"; ma=86400`, cfg.HTTPSPort)}
 	}

@@ -50,7 +50,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer place.Leave()
-	h.answer(w, r, start, remote, client)
+	if r, err := bodyOrNone(w, r, e.limits.HeaderTime); err != nil {
+		e.refuseLate(w, r)
+	} else {
+		h.answer(w, r, start, remote, client)
+	}
 	place.End(w)
 }
 

@@ -3,7 +3,6 @@ package edge
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -71,13 +70,10 @@ func (e *Edge) claimed(name string) bool {
 	return all != "" && e.cfg.Claimed(all) && !e.cfg.Alone(name)
 }
 
-// errPassed ends a handshake for a name whose TLS the relay does not end.
-var errPassed = errors.New("there is no site of this name")
-
 // certificate3 answers a handshake over QUIC.
 func (e *Edge) certificate3(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if e.table.PassThrough(clienthello.ServerName(hello.ServerName)) != nil {
-		return nil, errPassed // its TLS is the origin's own, over TCP
+		return nil, nil // its TLS is the origin's own, over TCP
 	}
 	return e.certificate(hello)
 }

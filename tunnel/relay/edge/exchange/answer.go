@@ -41,7 +41,10 @@ func (x *exchange) answer(answer *http.Response) {
 		}
 	}
 	x.w.WriteHeader(answer.StatusCode)
-	if err := x.copyBody(answer); err != nil {
+	unwatched := x.watch()
+	err := x.copyBody(answer)
+	unwatched()
+	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	whole = true

@@ -140,6 +140,14 @@ func (c *countedBody) torn() bool {
 	return c.ended != nil && !errors.Is(c.ended, io.EOF)
 }
 
+// gone reports whether the visitor has broken the body off.
+func (c *countedBody) gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var tooLarge *http.MaxBytesError
+	return c.ended != nil && !errors.Is(c.ended, io.EOF) && !errors.As(c.ended, &tooLarge)
+}
+
 // left reports whether some of the body may come yet. A visitor that was not
 // told to send does not.
 func (c *countedBody) left() bool {

@@ -127,6 +127,14 @@ func (u *upload) finished() bool {
 	}
 }
 
+// declined reports whether the body does not go, as the origin has answered before the
+// visitor was told to send it.
+func (u *upload) declined() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.asked && u.unwanted && !u.begun
+}
+
 // cut notes that the stream is broken. What comes of the body is still taken.
 func (u *upload) cut() {
 	u.mu.Lock()

@@ -3,7 +3,6 @@
 package h3
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,8 +46,6 @@ type Config struct {
 	// Certificate and Ask are of a handshake, as tls.Config has them.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	Ask         func(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error)
-	// Late answers a request that did not come whole in time.
-	Late http.HandlerFunc
 	// Life ends when connections must end.
 	Life context.Context
 	Log  *slog.Logger
@@ -186,17 +183,12 @@ func closeConn(conn *quic.Conn) {
 
 // ServeHTTP serves a request whose header is whole.
 func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r, err := bodyOrNone(withTrailer(r))
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if c := FromContext(r.Context()); c != nil {
 		c.begin()
 		defer c.answered()
 	}
-	if err != nil {
-		q.cfg.Late(w, r)
-		return
-	}
-	q.cfg.Handler.ServeHTTP(w, r)
+	q.cfg.Handler.ServeHTTP(w, withTrailer(r))
 	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
 		_ = http.NewResponseController(w).Flush() // who has gone needs no head
 	}
@@ -228,36 +220,6 @@ func (b *trailed) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// bodyOrNone finds out whether a request that says no length has a body. Only the
-// end of its stream tells, which comes behind the header and may come later. It is
-// waited for where a body is seldom: an origin does not expect one in chunks
-// there, not even an empty one. With another method a visitor may wait for the
-// answer before it sends anything.
-func bodyOrNone(r *http.Request) (*http.Request, error) {
-	switch r.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodConnect:
-		return r, nil
-	}
-	if r.ContentLength >= 0 || r.Header["Expect"] != nil { // it is said, or the body waits to be asked for
-		return r, nil
-	}
-	var first [1]byte
-	_, err := io.ReadFull(r.Body, first[:])
-	if err != nil && !errors.Is(err, io.EOF) {
-		return r, fmt.Errorf("read the request's body: %w", err)
-	}
-	out := r.WithContext(r.Context()) // the server's own must stay as it is
-	if err != nil {
-		out.Body, out.ContentLength = http.NoBody, 0
-		return out, nil
-	}
-	out.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(first[:]), r.Body), r.Body}
-	return out, nil
 }
 
 // Conn is a visitor's connection, which tells when it asks for nothing.

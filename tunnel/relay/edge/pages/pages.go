@@ -6,6 +6,7 @@ package pages
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,8 +79,8 @@ func (c *Set) Answer(w http.ResponseWriter, r *http.Request, p Page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		h.Set("Content-Type", "application/grpc")
+	if kind := grpcKind(r.Header.Get("Content-Type")); kind != "" {
+		h.Set("Content-Type", kind)
 		h.Set("Grpc-Status", grpcStatus(p.Status))
 		h.Set("Grpc-Message", p.Title)
 		w.WriteHeader(http.StatusOK)
@@ -113,6 +114,19 @@ func respond(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	if r.Method != http.MethodHead {
 		w.Write(body)
 	}
+}
+
+// grpcKinds are the types of content of gRPC and gRPC-Web, whose clients take no answer of
+// another; the longest first.
+var grpcKinds = []string{"application/grpc-web-text", "application/grpc-web", "application/grpc"}
+
+// grpcKind is the one of them that a request is of; empty: of none.
+func grpcKind(contentType string) string {
+	at := slices.IndexFunc(grpcKinds, func(kind string) bool { return strings.HasPrefix(contentType, kind) })
+	if at < 0 {
+		return ""
+	}
+	return grpcKinds[at]
 }
 
 // grpcStatus follows gRPC's mapping of HTTP statuses. Clients may try again what is 14:

@@ -26,3 +26,21 @@ func TestGRPCIsToldByItsOwnStatus(t *testing.T) {
 		}
 	}
 }
+
+// TestGRPCWebIsToldInItsOwnType: its clients take no answer of gRPC's type.
+func TestGRPCWebIsToldInItsOwnType(t *testing.T) {
+	pages := New("", slog.New(slog.DiscardHandler))
+	for asked, want := range map[string]string{
+		"application/grpc": "application/grpc", "application/grpc+proto": "application/grpc",
+		"application/grpc-web": "application/grpc-web", "application/grpc-web+proto": "application/grpc-web",
+		"application/grpc-web-text": "application/grpc-web-text", "application/grpc-web-text+proto; charset=utf-8": "application/grpc-web-text",
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/pkg.Service/Method", nil)
+		r.Header.Set("Content-Type", asked)
+		w := httptest.NewRecorder()
+		pages.Answer(w, r, Page{Status: http.StatusServiceUnavailable, Title: "This site is offline"})
+		if got := w.Header().Get("Content-Type"); got != want || w.Header().Get("Grpc-Status") != "14" {
+			t.Errorf("%s is answered as %s with gRPC's status %q, want %s with 14", asked, got, w.Header().Get("Grpc-Status"), want)
+		}
+	}
+}
