@@ -90,14 +90,79 @@ func TestReassemblyIsBounded(t *testing.T) {
 	var r Reassembly
 	for i := range 10_000 {
 		r.Add(Flow{Kind: FlowFragment, Number: uint32(i), Count: 2, Payload: make([]byte, 60_000)})
-		if len(r.parts) > maxPartialPackets || len(r.parts) != len(r.order) || r.bytes > maxPartialBytes {
-			t.Fatalf("after %d: %d packets, %d in order, %d bytes", i, len(r.parts), len(r.order), r.bytes)
+		kept := 0
+		for _, p := range r.parts {
+			kept += p.size
+		}
+		if len(r.parts) > maxPartialPackets || len(r.parts) != len(r.order) || kept > maxPartialBytes || r.bytes != kept {
+			t.Fatalf("after %d: %d packets, %d in order, %d bytes, %d counted", i, len(r.parts), len(r.order), kept, r.bytes)
 		}
 	}
 	for i := range uint8(128) {
 		if r.Add(Flow{Kind: FlowFragment, Count: 128, Index: i, Payload: make([]byte, 60_000)}) != nil {
 			t.Fatal("a packet larger than UDP's came out")
 		}
+	}
+}
+
+// begin adds the first of two fragments of a packet, and end says whether the second
+// makes it whole.
+func begin(r *Reassembly, packet uint16, size int) {
+	r.Add(Flow{Kind: FlowFragment, Packet: packet, Count: 2, Payload: make([]byte, size)})
+}
+
+func end(r *Reassembly, packet uint16) (whole bool) {
+	return r.Add(Flow{Kind: FlowFragment, Packet: packet, Index: 1, Count: 2, Payload: []byte("x")}) != nil
+}
+
+// TestPacketLongerThanUDPs has few fragments, each of which may be.
+func TestPacketLongerThanUDPs(t *testing.T) {
+	var r Reassembly
+	begin(&r, 1, MaxUDPPayload)
+	if end(&r, 1) {
+		t.Error("a packet larger than UDP's came out")
+	}
+	begin(&r, 2, MaxUDPPayload-1)
+	if !end(&r, 2) {
+		t.Error("the largest packet did not come out")
+	}
+}
+
+// TestPacketsBegunLongestAgoMakeRoom while others are whole meanwhile.
+func TestPacketsBegunLongestAgoMakeRoom(t *testing.T) {
+	var r Reassembly
+	begin(&r, 0, 1)
+	begin(&r, 1, 1)
+	for range 3 {
+		begin(&r, 2, 1)
+		if !end(&r, 2) {
+			t.Fatal("a packet did not come out")
+		}
+	}
+	for n := range maxPartialPackets - 1 {
+		begin(&r, uint16(10+n), 1)
+	}
+	if !end(&r, 1) {
+		t.Error("the packet that was begun second made room")
+	}
+	if end(&r, 0) {
+		t.Error("the packet that was begun first did not make room")
+	}
+}
+
+// TestPacketsOfOneNumberAndOtherCounts are an agent's that numbers them wrongly: nothing
+// of those before is left.
+func TestPacketsOfOneNumberAndOtherCounts(t *testing.T) {
+	var r Reassembly
+	for n := range 100 {
+		count := uint8(2 + n%2)
+		if r.Add(Flow{Kind: FlowFragment, Index: count - 1, Count: count, Payload: make([]byte, 60_000)}) != nil {
+			t.Fatal("parts of different packets came out as one")
+		}
+	}
+	begin(&r, 1, 60_000)
+	if !end(&r, 1) {
+		t.Error("packets that are no more take the room of others")
 	}
 }
 

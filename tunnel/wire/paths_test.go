@@ -84,6 +84,11 @@ var pathMatches = []struct {
 	{"/api/v2", "/api/v2x", ""},
 	{"/api/v2", "/api/", ""},
 	{"/50%", "/50%2", ""},
+	{"/a%zz", "/a%zz", "/"},
+	{"/a%@0", "/a%@0", "/"},
+	{"/a%2z", "/a%2z", "/"},
+	{"/a%zC", "/a%zC", "/"},
+	{"/aO", "/a%4F", "/"},
 }
 
 func TestMatchPath(t *testing.T) {

@@ -68,6 +68,7 @@ func TestPrefaceRefused(t *testing.T) {
 		"udp family":        change(func(b []byte) []byte { b[13] = 0x12; return b }),
 		"unknown kind":      change(func(b []byte) []byte { b[len(b)-1] = 9; return b }),
 		"no kind":           change(func(b []byte) []byte { b[len(b)-4] = 0xEE; return b }),
+		"no endpoint":       change(func(b []byte) []byte { b[len(b)-11] = 0xEE; return b }),
 	} {
 		if _, err := ReadPreface(bytes.NewReader(b)); !errors.Is(err, ErrPreface) {
 			t.Errorf("%s: got %v, want ErrPreface", name, err)
@@ -88,6 +89,26 @@ func TestAnswerCutsItsReason(t *testing.T) {
 	}
 	if len(origin.Reason) > MaxReason || len(origin.Reason) < MaxReason-3 || !utf8.ValidString(origin.Reason) {
 		t.Errorf("got a reason of %d bytes, want at most %d of whole characters", len(origin.Reason), MaxReason)
+	}
+}
+
+// TestAnswersOfNoAgent are such as ours does not write.
+func TestAnswersOfNoAgent(t *testing.T) {
+	refused := func(reason string) []byte {
+		return append([]byte{answerRefused, byte(len(reason) >> 8), byte(len(reason))}, reason...)
+	}
+	for name, b := range map[string][]byte{
+		"unknown status": {9}, "not UTF-8": refused("\xff"), "too long": refused(strings.Repeat("x", MaxReason+1)),
+	} {
+		if err := ReadAnswer(bytes.NewReader(b)); !errors.Is(err, ErrAnswer) {
+			t.Errorf("%s: got %v, want ErrAnswer", name, err)
+		}
+	}
+	for n, whole := 0, refused("why"); n < len(whole); n++ {
+		var origin *OriginError
+		if err := ReadAnswer(bytes.NewReader(whole[:n])); err == nil || errors.As(err, &origin) {
+			t.Errorf("%d of %d bytes: got %v", n, len(whole), err)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,6 +41,10 @@ func TestTokenRefusesWhatIsNotOne(t *testing.T) {
 	noPort.Relay = "relay.example.com"
 	zeroPort := sampleToken(t)
 	zeroPort.Relay = "relay.example.com:0"
+	noHost := sampleToken(t)
+	noHost.Relay = ":4433"
+	longHost := sampleToken(t)
+	longHost.Relay = strings.Repeat("a", maxTokenAddr-len(":4433")+1) + ":4433"
 	changed := []byte(good)
 	changed[40] ^= 1
 	cases := map[string]string{
@@ -51,6 +57,8 @@ func TestTokenRefusesWhatIsNotOne(t *testing.T) {
 		"far too long":    good + strings.Repeat("A", 2000),
 		"relay has no :n": noPort.Reveal(),
 		"relay port zero": zeroPort.Reveal(),
+		"relay no host":   noHost.Reveal(),
+		"relay too long":  longHost.Reveal(),
 	}
 	for name, text := range cases {
 		if _, err := ParseToken(text); !errors.Is(err, ErrToken) {
@@ -71,6 +79,21 @@ func TestTokenThatWasCutIsSaidToBe(t *testing.T) {
 		if _, err := ParseToken(bad); err == nil || !strings.Contains(err.Error(), "characters") {
 			t.Errorf("%q: got %v, want that there are wrong characters", bad, err)
 		}
+	}
+}
+
+// TestTokenOfALaterVersionIsSaidToBe has what a later relay may mint.
+func TestTokenOfALaterVersionIsSaidToBe(t *testing.T) {
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(sampleToken(t).Reveal(), TokenPrefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := raw[:len(raw)-tokenSumSize]
+	data[0] = tokenVersion + 1
+	sum := sha256.Sum256(data)
+	text := TokenPrefix + base64.RawURLEncoding.EncodeToString(append(data, sum[:tokenSumSize]...))
+	if _, err := ParseToken(text); !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), "update adit") {
+		t.Errorf("got %v, want that adit is to be updated", err)
 	}
 }
 

@@ -75,12 +75,26 @@ func TestFullNames(t *testing.T) {
 	}
 }
 
+// TestFullNamesOfARelayOfOneLabel has the relay's domain be spelled as a label is.
+func TestFullNamesOfARelayOfOneLabel(t *testing.T) {
+	r := Rules{Domain: "localhost", Own: []string{"localhost"}, Claims: held{}, Policed: func(string) bool { return false }}
+	if got, err := r.Full("shop"); got != "shop.localhost" || err != nil {
+		t.Errorf("shop means %q, %v", got, err)
+	}
+	for _, asked := range []string{"localhost", "*.localhost"} {
+		var p *wire.Problem
+		if got, err := r.Full(asked); !errors.As(err, &p) || p.Code != wire.CodeForbidden {
+			t.Errorf("%s means %q, %v; want %s", asked, got, err, wire.CodeForbidden)
+		}
+	}
+}
+
 // TestShownTargetsAreRead holds that what the operator is shown can be written back.
 func TestShownTargetsAreRead(t *testing.T) {
 	r := rulesOf(nil, nil)
 	for text, shown := range map[string]string{
 		" Shop. ": "shop.relay.test", "*.shop": "*.shop.relay.test", "shop.example": "shop.example",
-		"tcp.20000": "tcp.20000", "UDP.53": "udp.53", "nas/ssh": "nas/ssh",
+		"tcp.20000": "tcp.20000", "UDP.53": "udp.53", "tcp.1": "tcp.1", "tcp.65535": "tcp.65535", "nas/ssh": "nas/ssh",
 	} {
 		target, err := r.Target(text)
 		if err != nil || Shown(target) != shown {
@@ -92,7 +106,7 @@ func TestShownTargetsAreRead(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"tcp.0": "1 to 65535", "udp.70000": "1 to 65535", "a/": "CLIENT/NAME", "/b": "CLIENT/NAME", "a b": "neither a domain", "": "neither a domain",
+		"tcp.0": "1 to 65535", "udp.65536": "1 to 65535", "a/": "CLIENT/NAME", "/b": "CLIENT/NAME", "a b": "neither a domain", "": "neither a domain",
 	} {
 		if _, err := r.Target(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
@@ -105,6 +119,7 @@ func TestValidNames(t *testing.T) {
 		"a": true, "shop.example": true, "xn--bcher-kva.example": true, "1.a": true,
 		"": false, "1.2": false, "A": false, "-a": false, "a-": false, "a..b": false, "a_b": false, ".a": false, "a.": false,
 		strings.Repeat("a", 64): false, strings.Repeat("a.", 127): false,
+		strings.Repeat("a.", 126) + "a": true, strings.Repeat("a.", 126) + "aa": false,
 	} {
 		if got := Valid(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)

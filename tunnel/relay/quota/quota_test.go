@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -99,6 +100,36 @@ func TestClientsAreHeldToWhatTheyMayMove(t *testing.T) {
 	a.Forget("slows")
 	if a.Has("slows") || a.Of("slows") == slows {
 		t.Error("the account of a client that is no longer stays")
+	}
+}
+
+func TestThrottledBandwidth(t *testing.T) {
+	for name, c := range map[string]struct{ bandwidth, throttle, want int64 }{
+		"of a client without a bandwidth": {0, 50, 50},
+		"above the client's":              {40, 50, 40},
+		"below the client's":              {5000, 50, 50},
+		"that nobody has chosen":          {0, 0, scope.DefaultThrottle},
+	} {
+		m := newMonth()
+		m.scopes["shop"] = scope.Scope{Monthly: 100, OverQuota: scope.OverThrottle, Bandwidth: c.bandwidth, Throttle: c.throttle}
+		m.usage["shop"] = store.Usage{In: 100}
+		if a := m.accounts().Of("shop"); a.In.Rate() != c.want || a.Out.Rate() != c.want {
+			t.Errorf("%s: got %d and %d, want %d", name, a.In.Rate(), a.Out.Rate(), c.want)
+		}
+	}
+}
+
+// TestBytesOfEitherWayAreCounted has bytes go one way alone.
+func TestBytesOfEitherWayAreCounted(t *testing.T) {
+	for name, moved := range map[string][2]int{"in": {40, 0}, "out": {0, 40}} {
+		m := newMonth()
+		a := m.accounts()
+		a.Of(name).Count(moved[0], moved[1])
+		a.Settle(t.Context())
+		a.Settle(t.Context())
+		if !slices.Equal(m.asked, []string{name}) {
+			t.Errorf("%s: bytes of %q were stored, want once", name, m.asked)
+		}
 	}
 }
 

@@ -77,6 +77,45 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestTheSessionBeforeIsTheAgentsAgain has the newest leave of many, also of another
+// agent of the client.
+func TestTheSessionBeforeIsTheAgentsAgain(t *testing.T) {
+	const sessions = 20
+	r := &Roster[string]{Limits: Limits{Sessions: 2 * sessions, PerClient: 2}}
+	a, other := Agent{"nas", "i1"}, Agent{"nas", "i2"}
+	for n := range sessions {
+		join(t, r, fmt.Sprint("a", n), a)
+		join(t, r, fmt.Sprint("other", n), other)
+	}
+	for n := sessions - 1; n > 0; n-- {
+		r.Leave(fmt.Sprint("a", n))
+		if got, want := r.Newest(a), fmt.Sprint("a", n-1); got != want {
+			t.Fatalf("after the session %d left, the newest is %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestReplacedSessionsAreBoundedTwice: of one client, and of all.
+func TestReplacedSessionsAreBoundedTwice(t *testing.T) {
+	for _, c := range []struct {
+		bound   string
+		limits  Limits
+		crowded []bool
+	}{
+		{"of a client", Limits{Sessions: 10, PerClient: 1, Replaced: 10}, []bool{false, true}},
+		{"of all", Limits{Sessions: 1, PerClient: 10, Replaced: 2}, []bool{false, false, true}},
+	} {
+		r := &Roster[string]{Limits: c.limits}
+		a := Agent{"nas", "i1"}
+		join(t, r, "first", a)
+		for n, want := range c.crowded {
+			if old := join(t, r, fmt.Sprint("again", n), a); old == nil || old.Crowded != want {
+				t.Errorf("%s, time %d: %+v, want crowded %t", c.bound, n, old, want)
+			}
+		}
+	}
+}
+
 func TestNobodyJoinsAfterClose(t *testing.T) {
 	r := small()
 	join(t, r, "1", Agent{"nas", "i1"})

@@ -191,6 +191,28 @@ func TestBodyIsAskedForOnce(t *testing.T) {
 	}
 }
 
+// TestOneRightSignatureIsEnough has it stand before and behind one of another secret.
+func TestOneRightSignatureIsEnough(t *testing.T) {
+	v := verifier(t, Scheme{Provider: "pagerduty"}, madeSecret)
+	right, wrong := "v1="+hexed(madeBody), "v1="+hexed("another body")
+	for value, want := range map[string]bool{right + "," + wrong: true, wrong + "," + right: true, wrong + "," + wrong: false, strings.TrimPrefix(right, "v1="): false} {
+		r := Request{Header: http.Header{}}
+		r.Header.Set("X-PagerDuty-Signature", value)
+		if _, ok := proves(v, r, []byte(madeBody), madeAt); ok != want {
+			t.Errorf("%s: got %v, want %v", value, ok, want)
+		}
+	}
+}
+
+// TestSecretsOfARotation has as many as there may be at once.
+func TestSecretsOfARotation(t *testing.T) {
+	secrets := []Secret{"an older random text", "a newer random text", madeSecret}
+	r := Request{Header: http.Header{"X-Hub-Signature-256": {"sha256=" + hexed(madeBody)}}}
+	if _, ok := proves(verifier(t, Scheme{Provider: "github"}, secrets[:MaxSecrets]...), r, []byte(madeBody), madeAt); !ok {
+		t.Error("the last of the secrets is not asked")
+	}
+}
+
 // TestSignaturesAreBounded hides the right one behind many.
 func TestSignaturesAreBounded(t *testing.T) {
 	for _, c := range made() {
@@ -230,6 +252,19 @@ func TestDiscord(t *testing.T) {
 		r.Header.Set("X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(private, append([]byte(seconds0), long[:size]...))))
 		if _, ok := proves(v, r, long[:size], madeAt); ok != want {
 			t.Errorf("%d bytes: got %v, want %v", size, ok, want)
+		}
+	}
+	for _, more := range []int{maxWhole, 2 * maxWhole} { // behind what is signed
+		r.Header.Set("X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(private, []byte(seconds0+"x"))))
+		p, err := v.Read(r, time.Unix(madeAt, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := p.Proves(func(w io.Writer) {
+			w.Write([]byte("x"))
+			w.Write(make([]byte, more))
+		}); ok {
+			t.Errorf("%d bytes behind those that are signed are let in", more)
 		}
 	}
 	r.Header.Set("X-Signature-Ed25519", "00")
@@ -299,6 +334,13 @@ func TestSchemesThatAreRefused(t *testing.T) {
 		{"secrets[0]", Scheme{Provider: "standard"}, []Secret{"whsec_AAAA"}},
 		{"secrets[0]", Scheme{Provider: "discord"}, []Secret{"0123456789abcdef"}},
 		{"secrets[0]", Scheme{Provider: "sendgrid"}, []Secret{"0123456789abcdef"}},
+		{"secrets[0]", Scheme{Provider: "sendgrid"}, []Secret{"MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="}}, // of Ed25519
+		{"secrets[0]", Scheme{Provider: "github"}, []Secret{" begins with a space"}},
+		{"secrets[0]", Scheme{Provider: "github"}, []Secret{"has a line end\nin its midst"}},
+		{"secrets[0]", Scheme{Provider: "github"}, []Secret{Secret(strings.Repeat("s", maxSecret+1))}},
+		{"header", Scheme{Provider: HMAC, Header: strings.Repeat("X", 129)}, good},
+		{"prefix", Scheme{Provider: HMAC, Header: "X-Sign", Prefix: strings.Repeat("v", 65)}, good},
+		{"prefix", Scheme{Provider: HMAC, Header: "X-Sign", Prefix: "é="}, good},
 		{"secrets[0]", Scheme{Provider: "sendgrid"}, []Secret{"MHYwEAYHKoZIzj0CAQYFK4EEACIDYgAE4zLD79buS1xkJ5Z2Y2D3yvJhN8L+RFSE2nPD0H4kyLwjIcK6T7i5VX+aQpYLugDrI4FfLgtvDqLlu1F/xNFw9kRDUmLjnKiA81AUjGg4MWsWtafeLUohefd8ATK2sgKI"}}, // by P-384
 	} {
 		_, err := New(c.scheme, c.secrets)

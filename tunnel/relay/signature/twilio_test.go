@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTwilio signs texts that are spelled out, and has requests that might stand for
@@ -65,6 +67,19 @@ func TestTwilio(t *testing.T) {
 	r.Header.Set("Content-Type", form)
 	if _, ok := proves(verifier(t, Scheme{Provider: "twilio"}, madeSecret), r, []byte("A="+strings.Repeat("x", maxWhole)), 0); ok {
 		t.Error("a form is let in that is longer than is looked at")
+	}
+	mac.Reset()
+	mac.Write([]byte(path + "AX"))
+	r.Header.Set("X-Twilio-Signature", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	p, err := verifier(t, Scheme{Provider: "twilio"}, madeSecret).Read(r, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := p.Proves(func(w io.Writer) {
+		io.WriteString(w, "A=X")
+		w.Write(make([]byte, maxWhole))
+	}); ok {
+		t.Error("what comes behind a form that is signed is let in, where it is longer than is looked at")
 	}
 }
 

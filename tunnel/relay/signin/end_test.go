@@ -27,6 +27,7 @@ func TestWhatAnEndEnds(t *testing.T) {
 		"behind, in another store":       {time.Second, mark(2, 3), mark(1, 7), false},
 		"before, without a mark":         {0, mark(0, 0), mark(1, 7), true},
 		"behind, without a mark":         {time.Millisecond, mark(0, 0), mark(1, 7), false},
+		"before, without any mark":       {-time.Second, mark(0, 0), mark(0, 0), true},
 		"behind, without any mark":       {time.Millisecond, mark(0, 0), mark(0, 0), false},
 	} {
 		who := &policy.Identity{Since: at.Add(c.since), Mark: c.mark}
