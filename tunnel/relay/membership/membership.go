@@ -82,7 +82,7 @@ type Members struct {
 // New returns the members of a store that was just read.
 func New(c Config) *Members {
 	m := &Members{cfg: c, log: c.Log, news: make(chan struct{}, 1), known: make(map[string]store.Node)}
-	m.missing = missing{make(map[string]Missed), make(map[string]bool)}
+	m.missing = missing{make(map[string]Missed), make(map[string]string)}
 	m.renewed.Store(int64(monotime.Now()))
 	c.Store.OnChange(m.Look)
 	return m

@@ -23,23 +23,22 @@ type Missed struct {
 // missing are nodes that are missed, and those that said that they end.
 type missing struct {
 	missed map[string]Missed
-	ending map[string]bool // by bootOf
+	ending map[string]string // boots by id
 }
-
-func bootOf(n store.Node) string { return n.ID + " " + n.Boot }
 
 // there takes in that a node is listed, and whether it says that it ends.
 func (m *missing) there(n store.Node, ends bool) {
 	delete(m.missed, n.ID)
 	if ends {
-		m.ending[bootOf(n)] = true
+		m.ending[n.ID] = n.Boot
 	}
 }
 
 // gone takes in that a node is not listed any more, and does not answer.
 func (m *missing) gone(n store.Node) {
-	if m.ending[bootOf(n)] {
-		delete(m.ending, bootOf(n))
+	boot, said := m.ending[n.ID]
+	delete(m.ending, n.ID)
+	if said && boot == n.Boot {
 		return
 	}
 	m.missed[n.ID] = Missed{n, time.Now()}
