@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -199,13 +200,21 @@ func (e *Engine) Run(ctx context.Context, again func()) {
 	}
 	look := time.NewTicker(awayLook)
 	defer look.Stop()
-	for told := false; ; {
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	found := make(chan bool, 1)
+	for busy, told := false, false; ; {
 		select {
 		case <-e.back:
 			told = false
 			again()
 		case <-look.C:
-			told = !e.Connected() && (told || e.tellDistrust())
+			if told = told && !e.Connected(); !told && !busy && !e.Connected() {
+				busy = true
+				looking.Go(func() { found <- e.tellDistrust(ctx) })
+			}
+		case told = <-found:
+			busy = false
 		case <-ctx.Done():
 			return
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -29,13 +30,30 @@ func hint(err error) string {
 	return ""
 }
 
-// awayLook is how often it is looked why a cluster is away.
-const awayLook = 5 * time.Second
+const (
+	awayLook = 5 * time.Second // how often it is looked why a cluster is away
+	askTime  = 2 * time.Second // for a server to say why
+)
+
+type dialer func(network, address string) (net.Conn, error)
+
+// Dial is for the library.
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
 // tellDistrust logs that one side's certificate is not taken by the other, as one that has
-// run out, if that is why the cluster is away: the library keeps that to itself.
-func (e *Engine) tellDistrust() (told bool) {
-	conn, err := nats.Connect(strings.Join(e.cfg.URLs, ","), append(e.identity(), nats.NoReconnect(), nats.Timeout(awayLook))...)
+// run out, if that is why the cluster is away: the library keeps that to itself. It ends
+// with ctx, or when all servers have been asked.
+func (e *Engine) tellDistrust(ctx context.Context) (told bool) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	dial := dialer(func(network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{Timeout: askTime}).DialContext(ctx, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { c.Close() })
+		}
+		return c, err
+	})
+	conn, err := nats.Connect(strings.Join(e.cfg.URLs, ","), append(e.identity(), nats.NoReconnect(), nats.Timeout(askTime), nats.SetCustomDialer(dial))...)
 	if err == nil {
 		conn.Close()
 	}
