@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -55,18 +56,19 @@ func TestAnswersToOriginsAreNotShared(t *testing.T) {
 
 // TestDepthOfBodies counts what is open, and nothing that a text has.
 func TestDepthOfBodies(t *testing.T) {
-	many := make([]byte, 0, 4*maxDepth)
-	for range maxDepth + 1 {
-		many = append(many, "[],"...)
+	deep := func(open, shut string, levels int) string {
+		return strings.Repeat(open, levels) + "1" + strings.Repeat(shut, levels)
 	}
-	deep := slices.Repeat([]byte("["), maxDepth+1)
+	brackets := strings.Repeat("[", maxDepth+1)
 	for body, want := range map[string]bool{
-		"[" + string(many) + "{}]":                                      true,
-		`{"a":"` + string(deep) + `"}`:                                  true,
-		`{"a":"\"` + string(deep) + `"}`:                                true,
-		`{"a":"\\","b":` + string(deep):                                 false,
-		string(deep) + string(slices.Repeat([]byte("]"), maxDepth+1)):   false,
-		string(deep[1:]) + string(slices.Repeat([]byte("]"), maxDepth)): true,
+		deep("[", "]", maxDepth):                           true,
+		deep("[", "]", maxDepth+1):                         false,
+		deep("[ ", "]", maxDepth+1):                        false,
+		deep(`{"a":`, "}", maxDepth+1):                     false,
+		`{"a":"\\","b":` + deep("[", "]", maxDepth) + "}":  false,
+		`{"a":"` + brackets + `"}`:                         true,
+		`{"a":"\"` + brackets + `"}`:                       true,
+		"[" + strings.Repeat("[],{},", maxDepth+1) + "{}]": true,
 	} {
 		if err := checkJSON([]byte(body)); (err == nil) != want {
 			t.Errorf("%s: got %v, want it taken %v", body, err, want)
