@@ -323,6 +323,9 @@ func TestNodesWithoutNATSTakeVisitors(t *testing.T) {
 	way.silent.Store(true)
 	say(1, "that it is cut off", http.StatusServiceUnavailable, "store_away")
 	say(0, "that it is ready", http.StatusOK, `"here"`)
+	way.silent.Store(false)
+	say(1, "that it is back", http.StatusOK, `"here"`)
+	eventually(t, "node 0 knows it by its lease, which may have ended", func() bool { return len(c.all[0].store.Nodes.List()) == 2 })
 	server.Stop()
 	for i := range c.all {
 		say(i, "that it is ready without a store", http.StatusOK, `"away"`)
