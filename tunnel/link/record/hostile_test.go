@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -306,8 +307,11 @@ func TestCookieServesItsAddressAndTimeOnly(t *testing.T) {
 	b := udpbatch.AddrOf(&net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1001}).AddrPort
 	h := hello{random: bytes.Repeat([]byte{7}, 32)}
 	h.cookie = bytes.Clone(jar.make(nil, jar.period(now), a, h.random))
-	other := h
+	c := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.2"), a.Port())
+	other, renewed, later := h, h, now.Add(3*cookieLife)
 	other.random = bytes.Repeat([]byte{8}, 32)
+	renewed.cookie = binary.BigEndian.AppendUint32(nil, jar.period(later))
+	renewed.cookie = append(renewed.cookie, h.cookie[4:]...)
 	for _, c := range []struct {
 		name string
 		ok   bool
@@ -316,7 +320,9 @@ func TestCookieServesItsAddressAndTimeOnly(t *testing.T) {
 		{"its own", true, jar.valid(h, a, now)},
 		{"next period", true, jar.valid(h, a, now.Add(cookieLife))},
 		{"too old", false, jar.valid(h, a, now.Add(3*cookieLife))},
+		{"too old, its time changed", false, jar.valid(renewed, a, later)},
 		{"another port", false, jar.valid(h, b, now)},
+		{"another address", false, jar.valid(h, c, now)},
 		{"another hello", false, jar.valid(other, a, now)},
 		{"another key", false, newCookies().valid(h, a, now)},
 	} {
