@@ -332,7 +332,7 @@ export function event(over: Partial<Access> = {}): Access {
   };
 }
 
-export const nodes: Node[] = ['relay-1', 'relay-2', 'relay-3'].map((name, i) => ({
+const node = (name: string, i: number): Node => ({
   id: `n_${i}`,
   name,
   version: 'v1.0.0',
@@ -346,7 +346,19 @@ export const nodes: Node[] = ['relay-1', 'relay-2', 'relay-3'].map((name, i) => 
   session_count: 4 - i,
   endpoint_count: 5 - i,
   visitor_count: 40 - 11 * i,
-}));
+});
+export const nodes: Node[] = [
+  ...['relay-1', 'relay-2', 'relay-3'].map(node),
+  { ...node('relay-4', 3), reachable: false, session_count: 1, visitor_count: 7 },
+  {
+    ...node('relay-5', 4),
+    reachable: false,
+    lost_at: ago(2400),
+    session_count: 0,
+    endpoint_count: 0,
+    visitor_count: 0,
+  },
+];
 
 const hash = (n: number) => n.toString(16).padStart(64, 'a');
 const entry = (

@@ -119,6 +119,13 @@ export const scenarios = {
     }
   }),
 
+  'what became of each node is told': scenario(async (page, mock) => {
+    await page.goto(`${mock.url}/#/nodes`);
+    const told = { n_0: 'Running', n_2: 'Draining', n_3: 'Not reached', n_4: /Lost\s*40m/ };
+    for (const [id, state] of Object.entries(told))
+      await row(page, id).locator('td').nth(1).filter({ hasText: state }).waitFor();
+  }),
+
   'exact times are told to a finger': scenario(
     async (page, mock) => {
       await page.setViewportSize({ width: 390, height: 844 });
