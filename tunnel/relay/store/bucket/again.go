@@ -75,13 +75,10 @@ func IsRefusal(err error) bool {
 		error
 		Final()
 	}
-	if errors.As(err, &end) {
+	if errors.As(err, &end) || IsFull(err) {
 		return true
 	}
 	var answer *jetstream.APIError
-	if IsFull(err) {
-		return true
-	}
 	if !errors.As(err, &answer) || answer.Code >= 500 {
 		return false
 	}
