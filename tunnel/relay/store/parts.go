@@ -19,12 +19,9 @@ const settingParts = "parts"
 // give away what is somebody's.
 var parts = []string{"clients", "claims", "policies", "proofs", "sinks", "operators", "ended"}
 
-// How long a part has to be missing to be gone, and how often it is looked for: servers
-// that have just started may not know of it yet.
-const (
-	goneTime = 5 * time.Second
-	goneLook = 200 * time.Millisecond
-)
+// goneTime is how long a part has to be missing to be gone: servers that have just started
+// may not know of it yet.
+const goneTime = 5 * time.Second
 
 // refuseWithoutParts returns an error if a bucket is gone that there was. It would be
 // made anew, empty, and nodes that start would take that for what was configured.
@@ -42,11 +39,7 @@ func (s *Store) refuseWithoutParts(ctx context.Context) error {
 			return fmt.Errorf("NATS has lost a part of what the relay kept there: %s; bring the backup back with adit relay restore, into an empty data folder, "+
 				"once all streams of the relay are removed from NATS; to go on with what is left instead, remove %q from the bucket adit_settings", strings.Join(gone, ", "), settingParts)
 		}
-		pause := time.NewTimer(goneLook)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !bucket.Rested(ctx) {
 			return ctx.Err()
 		}
 	}
