@@ -112,7 +112,8 @@ export function someTunnels(): Tunnel[] {
       type: 'tls',
       state: 'failed',
       local_port: 993,
-      error: 'the relay refuses the tunnel: the name mail is taken',
+      error:
+        'the relay refused: the name mail.relay.example is taken by another client; choose another',
       public_url: '',
     }),
     tunnel(8, {
@@ -274,7 +275,15 @@ export function someLogs(): LogEntry[] {
       'origin does not answer',
       { tunnel: 'api', origin: '127.0.0.1:8080', error: 'connection refused' },
     ],
-    ['error', 'tunnel failed', { tunnel: 'mail', error: 'the name mail is taken' }],
+    [
+      'error',
+      'tunnel failed',
+      {
+        tunnel: 'mail',
+        error:
+          'the relay refused: the name mail.relay.example is taken by another client; choose another',
+      },
+    ],
   ];
   return Array.from({ length: 60 }, (_, i) => {
     const [level, message, fields] = lines[i % lines.length] as (typeof lines)[number];
@@ -284,38 +293,46 @@ export function someLogs(): LogEntry[] {
 
 export const checks: Check[] = [
   {
-    name: 'relay_name',
+    name: 'clock',
     status: 'ok',
-    tried: 'Looked up relay.example',
-    result: '198.51.100.7, in 4 ms',
+    tried: "this machine's clock",
+    result: '2026-11-23T13:46:57Z',
+    advice: '',
+  },
+  {
+    name: 'relay_dns',
+    status: 'ok',
+    tried: 'the address of relay.example',
+    result: '198.51.100.7',
+    advice: '',
+  },
+  {
+    name: 'relay_tcp',
+    status: 'ok',
+    tried: 'TCP to relay.example:4433',
+    result: 'the relay accepts connections',
     advice: '',
   },
   {
     name: 'relay_udp',
     status: 'warning',
-    tried: 'DTLS to relay.example:4433',
-    result: 'No answer within 5 s',
-    advice: 'Let UDP port 4433 out through the firewall; until then TLS is used.',
+    tried: 'UDP to relay.example:4433',
+    result: 'the session runs over TCP, which is slower on bad networks',
+    advice: 'Let UDP to this port out through the firewall; the session then moves over by itself.',
   },
   {
-    name: 'relay_tls',
-    status: 'ok',
-    tried: 'TLS to relay.example:4433',
-    result: 'Answered in 41 ms with the right certificate',
-    advice: '',
-  },
-  {
-    name: 'origin_api',
+    name: 'local_service',
     status: 'failed',
-    tried: 'The origin of api, 127.0.0.1:8080',
-    result: 'Connection refused',
-    advice: 'Start the service on port 8080, or change the tunnel’s port.',
+    tried: '127.0.0.1:8080, the local service of the tunnel api',
+    result: 'connection refused',
+    advice:
+      "Start the service on 127.0.0.1:8080, or change the tunnel's local address; visitors are turned away until then.",
   },
   {
-    name: 'clock',
+    name: 'local_service',
     status: 'skipped',
-    tried: 'The clock',
-    result: 'No session to compare with',
+    tried: '127.0.0.1:27015, the local service of the tunnel game',
+    result: 'a UDP service does not say whether it is there',
     advice: '',
   },
 ];

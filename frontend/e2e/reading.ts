@@ -60,7 +60,15 @@ export const scenarios = {
     await page.getByRole('button', { name: 'Run diagnostics' }).click();
     await page.getByText('2 things need attention').waitFor();
     const said = await page.locator('.title .tag').allInnerTexts();
-    assert.deepEqual(said, ['Warning', 'Failed', 'OK', 'OK', 'Skipped']);
+    assert.deepEqual(said, ['Warning', 'Failed', 'OK', 'OK', 'OK', 'Skipped']);
+    // In other languages a name may be the first, which stays as it is written.
+    const title = page.locator('.title > span:first-child');
+    const drawn = await title.evaluateAll((all) =>
+      all.map((e) => getComputedStyle(e, '::first-letter').textTransform),
+    );
+    assert.deepEqual([...new Set(drawn)], ['none']);
+    assert.equal(await title.first().innerText(), 'UDP to relay.example:4433');
+    await page.getByText('The address of relay.example', { exact: true }).waitFor();
     await page.goto(`${mock.url}/#/tunnels`);
     const head = page.locator('header', { has: page.getByRole('heading', { name: 'Tunnels' }) });
     await head.getByText('8', { exact: true }).waitFor();

@@ -1610,9 +1610,9 @@ export interface components {
          *           {
          *             "name": "relay_udp",
          *             "status": "warning",
-         *             "tried": "DTLS to relay.example:4433",
-         *             "result": "no answer within 5 s",
-         *             "advice": "Let UDP port 4433 out through the firewall; until then TLS is used."
+         *             "tried": "UDP to relay.example:4433",
+         *             "result": "the session runs over TCP, which is slower on bad networks",
+         *             "advice": "Let UDP to this port out through the firewall; the session then moves over by itself."
          *           }
          *         ]
          *       }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import code from '../../../../localapi/diagnose.go?raw';
 import looks from '../../../../tunnel/agent/diagnose.go?raw';
 import ways from '../../../../tunnel/agent/diagnosis/check.go?raw';
+import { checks, someTunnels, someVisits } from '../../../e2e/fixtures';
 import { sentencesOf } from '../../shared/i18n/gosentences';
 import { prefs } from '../../shared/stores/prefs.svelte';
 import { clause, saidOfService, translated } from './daemon';
@@ -179,3 +180,17 @@ test.each([
 ])('%s is said as one sentence', (sentence, want) =>
   expect(translated(sentence, 'zh-CN')).toBe(want),
 );
+
+/** What the page is drawn with where no daemon runs. */
+const drawn = [
+  ...checks.flatMap((c) => [c.tried, c.result, c.advice]),
+  ...[...someTunnels(), ...someVisits()].map((of) => of.error),
+].filter((said) => /[a-z]+ [a-z]+/.test(said));
+
+test('some of what the page is drawn with are sentences', () => {
+  expect(drawn.length).toBeGreaterThan(10);
+});
+
+test.each(drawn)('%s is what the daemon says', (sentence) => {
+  expect(translated(sentence, 'zh-CN')).toMatch(/[\u4e00-\u9fff]/);
+});
