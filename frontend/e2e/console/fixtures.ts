@@ -101,7 +101,7 @@ export const clients = (): Client[] => [
       {
         time: ago(340),
         key: 't_web',
-        message: 'dial 127.0.0.1:3000: connection refused',
+        message: 'nothing listens at the local address 127.0.0.1:3000',
         node: 'relay-1',
         public_url: 'https://shop.relay.example',
       },
@@ -492,7 +492,7 @@ export function signedIn(target: string, q: { email?: unknown; groups?: unknown 
     allowed: known,
     shadow: false,
     ...(known ? {} : { rule: step.rule, detail: step.detail }),
-    steps: [{ rule: 'hours', refuses: false, detail: 'open' }, step],
+    steps: [{ rule: 'hours', refuses: false, detail: 'it is Mon 15:04 CET: open' }, step],
   };
 }
 

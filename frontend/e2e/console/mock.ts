@@ -367,7 +367,9 @@ export class ConsoleMock {
     [
       'POST policies/([^/]+)/explain',
       (b, m) => {
-        const bad = String(b.address).startsWith('192.0.2.');
+        const address = String(b.address);
+        const bad = address.startsWith('192.0.2.');
+        const detail = address + (bad ? ' is in 192.0.2.0/24' : ' is not among the 2 listed');
         if (b.path) return have.hooked(m[1] ?? '', b);
         const asked = this.policies.find((p) => p.target === m[1])?.policy.client_certificates;
         if (asked) return have.presented(m[1] ?? '', b.certificate);
@@ -376,11 +378,11 @@ export class ConsoleMock {
           target: m[1],
           node: 'relay-1',
           allowed: !bad,
-          ...(bad ? { rule: 'deny', detail: '192.0.2.0/24 is denied' } : {}),
+          ...(bad ? { rule: 'deny', detail } : {}),
           country: 'DE',
           steps: [
-            { rule: 'deny', refuses: bad, detail: bad ? '192.0.2.0/24' : 'not among 2 rules' },
-            { rule: 'hours', refuses: false, detail: 'open until 18:30' },
+            { rule: 'deny', refuses: bad, detail },
+            { rule: 'hours', refuses: false, detail: 'it is Mon 15:04 CET: open' },
           ],
         };
       },

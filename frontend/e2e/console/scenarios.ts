@@ -176,7 +176,7 @@ export const scenarios = {
       await page.locator('#x-address:focus').waitFor();
       await page.getByLabel("Visitor's address").fill('192.0.2.8');
       await button(page, 'Explain').click();
-      await text(page, '192.0.2.0/24 is denied').waitFor();
+      await text(page, '192.0.2.8 is in 192.0.2.0/24').first().waitFor();
     },
     { allow: /status of 400/ },
   ),
