@@ -25,6 +25,7 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 		return err
 	}
 	newest := state.Last
+	t.forgetLost(newest, known)
 	if newest < t.newest && t.isAnother(ctx) {
 		return errAnother
 	}

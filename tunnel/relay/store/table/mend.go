@@ -119,6 +119,15 @@ func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 	}
 }
 
+// forgetLost forgets what the store has lost of a table whose values are renewed all the time:
+// what comes in its place has lower revisions, and would not be taken.
+func (t *Table[T]) forgetLost(newest, known uint64) {
+	if known > newest && t.set.living(t.name) {
+		t.memory.Forget(t.memory.Between(newest, known))
+		t.refollow()
+	}
+}
+
 // mendOne writes again what was known of a key, if the store has lost it. What another
 // node has written again there is older if what that knew was.
 func (t *Table[T]) mendOne(ctx context.Context, key string, e replica.Entry[T]) error {
