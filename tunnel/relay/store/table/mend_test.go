@@ -1,10 +1,14 @@
 package table
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"adit/tunnel/relay/store/natstest"
 )
@@ -134,33 +138,83 @@ func TestTwoWritesOfOneRevisionAreToldApart(t *testing.T) {
 // TestWhatWasPurgedIsWrittenAgain, which no watch tells of: the bucket has the number of its
 // newest message still.
 func TestWhatWasPurgedIsWrittenAgain(t *testing.T) {
-	url := natstest.Start(t).URL()
-	tab := begin(t, url).table(t, "policies")
-	for _, key := range []string{"a", "b", "removed"} {
+	for name, filter := range map[string][]jetstream.StreamPurgeOpt{
+		"all":                            nil,
+		"fewer than were removed lately": {jetstream.WithPurgeSubject("$KV.adit_policies.a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := natstest.Start(t).URL()
+			tab := begin(t, url).table(t, "policies")
+			for _, key := range []string{"a", "b", "removed", "gone"} {
+				put(t, tab, key, "there")
+			}
+			for _, key := range []string{"removed", "gone"} {
+				if err := tab.Drop(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keepUps(t, tab)
+			stream, err := tab.js.Stream(t.Context(), "KV_"+tab.kv.Bucket())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Purge(t.Context(), filter...); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it is missed", func() bool {
+				if err := tab.keepUp(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return !tab.suspects.none()
+			})
+			keepUps(t, tab)
+			later := begin(t, url).table(t, "policies")
+			for _, key := range []string{"a", "b"} {
+				is(t, later, key, "there")
+				is(t, tab, key, "there")
+			}
+			is(t, later, "removed", "")
+		})
+	}
+}
+
+// counted is a bucket that counts how often it is read.
+type counted struct {
+	jetstream.KeyValue
+	reads atomic.Int32
+}
+
+func (c *counted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	c.reads.Add(1)
+	return c.KeyValue.WatchAll(ctx, opts...)
+}
+
+// TestAMarkThatWasPurgedIsNotMissedForLong: a bucket that is read anew does not bring it back.
+func TestAMarkThatWasPurgedIsNotMissedForLong(t *testing.T) {
+	kv := new(counted)
+	tab := over(t.Context(), t, begin(t, natstest.Start(t).URL()), "policies", func(of jetstream.KeyValue) jetstream.KeyValue {
+		kv.KeyValue = of
+		return kv
+	})
+	for _, key := range []string{"kept", "removed"} {
 		put(t, tab, key, "there")
 	}
 	if err := tab.Drop(t.Context(), "removed"); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the mark is known", func() bool { return tab.memory.Newest() == 3 })
 	keepUps(t, tab)
-	stream, err := tab.js.Stream(t.Context(), "KV_"+tab.kv.Bucket())
-	if err != nil {
-		t.Fatal(err)
+	if n := kv.reads.Load(); n != 1 {
+		t.Fatalf("the bucket was read %d times where nothing is missing, want once", n)
 	}
-	if err := stream.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it is missed", func() bool {
-		if err := tab.keepUp(t.Context()); err != nil {
-			t.Fatal(err)
+	purge(t, tab, "removed")
+	for n := int32(1); n < 10; n++ {
+		keepUps(t, tab)
+		if n == 1 {
+			eventually(t, "the bucket is read anew", func() bool { return kv.reads.Load() == 2 })
 		}
-		return !tab.suspects.none()
-	})
-	keepUps(t, tab)
-	later := begin(t, url).table(t, "policies")
-	for _, key := range []string{"a", "b"} {
-		is(t, later, key, "there")
-		is(t, tab, key, "there")
 	}
-	is(t, later, "removed", "")
+	if n := kv.reads.Load(); n != 2 {
+		t.Errorf("the bucket was read %d times, want twice", n)
+	}
 }

@@ -37,7 +37,9 @@ type Table[T any] struct {
 	seen     atomic.Uint64 // the highest revision that a watch brought
 	taken    atomic.Uint64 // and that is in memory, as all before it is
 	newest   uint64        // what the leader had when keepUp asked last
-	fewer    bool          // whether it had fewer messages then than there are values
+	asked    time.Time     // and when, by its clock
+	fewer    bool          // whether it had fewer messages then than are known, and given
+	given    uint64        // how many it lacks that a reading did not find
 	touch    touch         // with the leader
 	suspects suspects[T]
 	made     time.Time // when the bucket was that was opened; zero: the engine did not say
