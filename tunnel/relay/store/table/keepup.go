@@ -20,6 +20,7 @@ const (
 // a leader there is nothing newer. The error is of a bucket that could not be asked.
 func (t *Table[T]) keepUp(ctx context.Context) error {
 	known, messages := t.memory.Newest(), t.memory.Messages(t.asked.Add(-touchTime))
+	seen := t.seen.Load() // before the leader is asked: the watch may bring more than it has now
 	state, err := t.leader.State(ctx)
 	if err != nil {
 		return err
@@ -31,19 +32,18 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 		return errAnother
 	}
 	t.touch.renew()
-	t.mend(ctx, newest, known)
-	t.count(messages, state.Messages)
-	if seen := t.seen.Load(); seen > newest { // of what was lost: nothing is known of what comes in its place
+	if seen > newest { // of what was lost: nothing is known of what comes in its place
 		t.seen.CompareAndSwap(seen, newest)
 	}
+	t.count(messages, state.Messages)
+	t.mend(ctx, newest, known)
 	due := min(t.newest, newest)
 	first := due == 0
 	if first {
 		due = newest
 	}
 	t.newest = newest
-	seen := t.seen.Load()
-	if seen >= due {
+	if seen = t.seen.Load(); seen >= due {
 		return nil
 	}
 	read := 0

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -187,6 +188,28 @@ type counted struct {
 func (c *counted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
 	c.reads.Add(1)
 	return c.KeyValue.WatchAll(ctx, opts...)
+}
+
+// TestWhatIsWrittenAgainIsNoLag of the server that this node is served by: its watch brings
+// that, and more than there was when the leader was asked.
+func TestWhatIsWrittenAgainIsNoLag(t *testing.T) {
+	kv := new(counted)
+	tab := over(t.Context(), t, begin(t, natstest.Start(t).URL()), "policies", func(of jetstream.KeyValue) jetstream.KeyValue {
+		kv.KeyValue = of
+		return kv
+	})
+	put(t, tab, "kept", "there")
+	for i := range 20 {
+		knows(tab, fmt.Sprint("lost", i), "lost", uint64(50+i), time.Hour)
+	}
+	keepUps(t, tab)
+	keepUps(t, tab)
+	if last, err := tab.leader.Last(t.Context()); err != nil || last < 70 {
+		t.Fatalf("the store has come to %d, %v", last, err)
+	}
+	if n := kv.reads.Load(); n != 1 {
+		t.Errorf("the bucket was read %d times, want once", n)
+	}
 }
 
 // TestAMarkThatWasPurgedIsNotMissedForLong: a bucket that is read anew does not bring it back.
