@@ -1,9 +1,11 @@
 package table
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -35,15 +38,35 @@ func knows(tab *Table[string], key, value string, rev uint64, ago time.Duration)
 }
 
 // TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting, as what is larger than the store
-// takes by now.
+// takes by now. It is said once.
 func TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting(t *testing.T) {
 	url := natstest.Start(t).URL()
-	tab := begin(t, url).table(t, "policies")
+	n, log := begin(t, url), bytes.Buffer{}
+	n.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	tab := n.table(t, "policies")
 	put(t, tab, "kept", "kept")
 	knows(tab, "large", strings.Repeat("a", 300<<10), 10, time.Hour)
 	knows(tab, "revoked", "lost", 20, time.Hour)
 	keepUps(t, tab)
+	keepUps(t, tab)
 	is(t, begin(t, url).table(t, "policies"), "revoked", "lost")
+	n.end()
+	failed, replaced := strings.Count(log.String(), "cannot be written again"), strings.Count(log.String(), "it is replaced")
+	if failed != 1 || replaced != 1 {
+		t.Errorf("said %d times that it cannot be, and %d that it is replaced, want once for each:\n%s", failed, replaced, log.String())
+	}
+}
+
+// TestWhatAnotherNodeWritesAgainFirstIsInConflict, which is no reason to say that it cannot be.
+func TestWhatAnotherNodeWritesAgainFirstIsInConflict(t *testing.T) {
+	tab := begin(t, natstest.Start(t).URL()).table(t, "policies")
+	put(t, tab, "a", "there")
+	for _, v := range []written{{key: "a", value: []byte(`"again"`)}, {key: "a", removed: true}} {
+		if err := tab.rewrite(t.Context(), v, 0, 50); !bucket.IsConflict(err) {
+			t.Errorf("%+v: got %v, want a conflict", v, err)
+		}
+	}
+	is(t, tab, "a", "there")
 }
 
 // TestWhatIsWrittenAfterALossStays though it has a lower revision than what was lost: it

@@ -42,6 +42,7 @@ type Table[T any] struct {
 	given    uint64        // how many it lacks that a reading did not find
 	touch    touch         // with the leader
 	suspects suspects[T]
+	unmended bool      // whether some could not be written again when it was tried last
 	made     time.Time // when the bucket was that was opened; zero: the engine did not say
 	memory   *replica.Replica[T]
 }
