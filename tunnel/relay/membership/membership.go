@@ -238,11 +238,14 @@ func (m *Members) look() {
 			continue
 		}
 		listed[n.ID] = true
-		m.missing.there(n, n.Draining || peers[n.ID].Draining)
+		m.missing.there(n.ID)
 		m.known[n.ID] = n
 		list = append(list, nodes.Node{ID: n.ID, Address: n.NodeAddress})
 	}
 	for id, n := range m.known {
+		if n.Draining || peers[id].Draining { // and may not be listed, as where the store is full
+			m.missing.ends(n)
+		}
 		if !listed[id] && !peers[id].Connected {
 			delete(m.known, id)
 			m.missing.gone(n)

@@ -26,13 +26,11 @@ type missing struct {
 	ending map[string]string // boots by id
 }
 
-// there takes in that a node is listed, and whether it says that it ends.
-func (m *missing) there(n store.Node, ends bool) {
-	delete(m.missed, n.ID)
-	if ends {
-		m.ending[n.ID] = n.Boot
-	}
-}
+// there takes in that a node is listed.
+func (m *missing) there(id string) { delete(m.missed, id) }
+
+// ends takes in that a node says that it ends.
+func (m *missing) ends(n store.Node) { m.ending[n.ID] = n.Boot }
 
 // gone takes in that a node is not listed any more, and does not answer.
 func (m *missing) gone(n store.Node) {

@@ -54,3 +54,24 @@ func TestANodeThatWentWithoutAWordIsMissed(t *testing.T) {
 		}
 	})
 }
+
+// TestANodeThatSaidThatItEndsIsNotMissed where it was not listed any more when it said so,
+// as while the store takes nobody's entry; and one with its id that begins anew is.
+func TestANodeThatSaidThatItEndsIsNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := start(t)
+		there := nodes.PeerState{Connected: true}
+		c.set("b", true, there)
+		c.set("b", false, there)
+		c.set("b", false, nodes.PeerState{Connected: true, Draining: true})
+		c.set("b", false, nodes.PeerState{})
+		if list := m.Missed(); len(list) != 0 {
+			t.Errorf("missed are %+v", list)
+		}
+		c.set("b", true, there)
+		c.set("b", false, nodes.PeerState{})
+		if list := m.Missed(); len(list) != 1 {
+			t.Errorf("missed are %+v, want the one that began anew", list)
+		}
+	})
+}

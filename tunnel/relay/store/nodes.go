@@ -3,11 +3,15 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/table"
 )
 
@@ -34,13 +38,29 @@ type Node struct {
 
 // Nodes is the list of the relay's nodes: each keeps its own entry alive.
 type Nodes struct {
-	table *table.Table[Node]
-	local func() string // address of the connection to the cluster
+	table     *table.Table[Node]
+	conn      *nats.Conn
+	announced announced
 }
 
-// Renew writes a node's entry, which lasts for NodeLease.
+// openNodes lists the nodes of a table, and those that announce themselves over conn.
+func openNodes(t *table.Table[Node], conn *nats.Conn) (*Nodes, error) {
+	n := &Nodes{table: t, conn: conn}
+	t.OnChange(func(id string, _ Node, exists bool) {
+		if exists {
+			n.announced.drop(id)
+		}
+	})
+	return n, n.announced.listen(conn)
+}
+
+// Renew writes a node's entry, which lasts for NodeLease. Where there is no room for it
+// the node is announced to those that listen.
 func (n *Nodes) Renew(ctx context.Context, v Node) error {
 	if err := n.table.PutFor(ctx, v.ID, v, NodeLease); err != nil {
+		if bucket.IsFull(err) {
+			announce(n.conn, v)
+		}
 		return fmt.Errorf("store node: %w", err)
 	}
 	return nil
@@ -57,27 +77,32 @@ func (n *Nodes) Leave(ctx context.Context, id string) error {
 
 // List returns the nodes by id.
 func (n *Nodes) List() []Node {
-	list := []Node{}
-	n.table.Each(func(_ string, v Node) bool { list = append(list, v); return true })
-	slices.SortFunc(list, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
-	return list
+	return slices.SortedFunc(maps.Values(n.byID()), func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
+}
+
+func (n *Nodes) byID() map[string]Node {
+	all := make(map[string]Node)
+	n.table.Each(func(id string, v Node) bool { all[id] = v; return true })
+	n.announced.over(all)
+	return all
 }
 
 // Get returns one node.
 func (n *Nodes) Get(id string) (Node, bool) {
-	v, _, ok := n.table.Get(id)
+	v, ok := n.byID()[id]
 	return v, ok
 }
 
 // OnChange calls f after every change. f must not wait.
 func (n *Nodes) OnChange(f func()) {
 	n.table.OnChange(func(string, Node, bool) { f() })
+	n.announced.onChange(f)
 }
 
 // LocalHost is the address that this node reaches the cluster from, which other
 // nodes are likely to reach it at.
 func (n *Nodes) LocalHost() string {
-	host, _, err := net.SplitHostPort(n.local())
+	host, _, err := net.SplitHostPort(n.conn.LocalAddr())
 	if err != nil {
 		return ""
 	}

@@ -177,7 +177,9 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return err
 		}
-		s.Nodes = &Nodes{nodes, s.engine.JetStream().Conn().LocalAddr}
+		if s.Nodes, err = openNodes(nodes, s.engine.JetStream().Conn()); err != nil {
+			return err
+		}
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
 	if err := s.loadStreams(ctx, cfg); err != nil {

@@ -85,8 +85,14 @@ func IsRefusal(err error) bool {
 	if answer.ErrorCode != codeNoPeers {
 		return true
 	}
+	return lacks(answer, "storage") || lacks(answer, "tag")
+}
+
+// lacks reports whether no server can keep a stream, for a reason that is not that one
+// is not there yet.
+func lacks(answer *jetstream.APIError, reason string) bool {
 	says := func(reason string) bool { return strings.Contains(answer.Description, reason) }
-	return !says("peer offline") && !says("miscellaneous issue") && (says("storage") || says("tag"))
+	return answer.ErrorCode == codeNoPeers && says(reason) && !says("peer offline") && !says("miscellaneous issue")
 }
 
 // Again does a write, and once more while the cluster has nobody to answer: it
@@ -125,10 +131,17 @@ func IsFull(err error) bool {
 		return false
 	}
 	switch answer.ErrorCode {
-	case codeServerFull, codeNoStorage, codeAccountFull:
+	case codeServerFull, codeAccountFull:
 		return true
 	case codeStoreFailed:
 		return strings.Contains(answer.Description, "maximum")
 	}
-	return false
+	return IsUnmade(err)
+}
+
+// IsUnmade reports whether the cluster answered that it cannot keep as much room free as a
+// stream may have, and so does not make it: there may be room for what is written to others.
+func IsUnmade(err error) bool {
+	var answer *jetstream.APIError
+	return errors.As(err, &answer) && (answer.ErrorCode == codeNoStorage || lacks(answer, "storage"))
 }

@@ -25,7 +25,7 @@ type Writes struct {
 // Add counts a write that began at start. That another was first is no error.
 func (m *Meter) Add(start time.Time, err error) {
 	m.nanos.Add(uint64(time.Since(start)))
-	if IsFull(err) {
+	if IsFull(err) && !IsUnmade(err) {
 		now := time.Now()
 		m.full.Store(&now)
 	}

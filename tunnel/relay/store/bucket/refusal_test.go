@@ -3,6 +3,7 @@ package bucket
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,6 +32,26 @@ func TestRefusalsForGood(t *testing.T) {
 	} {
 		if IsRefusal(c.err) != c.good {
 			t.Errorf("%s: refused for good: %v", name, !c.good)
+		}
+	}
+}
+
+// TestAStreamThatIsNotMadeIsNoFullStore: others may have room.
+func TestAStreamThatIsNotMadeIsNoFullStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		err          error
+		full, unmade bool
+	}{
+		"a stream may have too much": {&jetstream.APIError{Code: 500, ErrorCode: 10047, Description: "insufficient storage resources available"}, true, true},
+		"and in a cluster":           {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, insufficient storage"}, true, true},
+		"where one is away":          {&jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline, insufficient storage"}, false, false},
+		"a server is full":           {&jetstream.APIError{Code: 503, ErrorCode: 10023, Description: "insufficient resources"}, true, false},
+		"an account is":              {&jetstream.APIError{Code: 400, ErrorCode: 10002, Description: "resource limits exceeded for account"}, true, false},
+	} {
+		var m Meter
+		m.Add(time.Now(), c.err)
+		if full, unmade := IsFull(c.err), IsUnmade(c.err); full != c.full || unmade != c.unmade || m.Full() != (c.full && !c.unmade) {
+			t.Errorf("%s: full %t, unmade %t, and the store is full: %t", name, full, unmade, m.Full())
 		}
 	}
 }

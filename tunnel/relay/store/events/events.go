@@ -83,12 +83,16 @@ type Config struct {
 func Open(ctx context.Context, e Engine, cfg Config) (*Log, error) {
 	l := &Log{js: e.JetStream(), took: cfg.Took, log: cfg.Log}
 	var err error
+	most := cmp.Or(cfg.Bytes, 1<<30)
 	l.stream, err = e.Stream(ctx, streamName, "access events", func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error) {
 		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name: streamName, Subjects: []string{subject}, Storage: jetstream.FileStorage,
-			MaxAge: cmp.Or(cfg.Age, 14*24*time.Hour), MaxBytes: cmp.Or(cfg.Bytes, 1<<30), Discard: jetstream.DiscardOld, Replicas: copies,
+			MaxAge: cmp.Or(cfg.Age, 14*24*time.Hour), MaxBytes: most, Discard: jetstream.DiscardOld, Replicas: copies,
 			AllowDirect: true,
 		})
+		if bucket.IsUnmade(err) {
+			return nil, fmt.Errorf("open store of access events, which limits.access_bytes lets have %d bytes: %w", most, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("open store of access events: %w", err)
 		}

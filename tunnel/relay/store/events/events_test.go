@@ -66,6 +66,23 @@ func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	}
 }
 
+// TestEventsThatMayNotBeKeptSayNothingOfTheStore has a NATS that keeps no room free for
+// them, and takes all else.
+func TestEventsThatMayNotBeKeptSayNothingOfTheStore(t *testing.T) {
+	e, took := open(t, t.TempDir(), natstest.StartSmall(t, 8<<20).URL()).engine, new(bucket.Meter)
+	l, err := Open(t.Context(), e, Config{Took: took, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = l.Append(t.Context(), []wire.Access{{Endpoint: "ep_1", Time: time.Now()}})
+	if !bucket.IsFull(err) || !strings.Contains(err.Error(), "limits.access_bytes") {
+		t.Errorf("got %v, want that there is no room for so many, and which key says so", err)
+	}
+	if took.Full() {
+		t.Error("the store is said to have no room for anything")
+	}
+}
+
 func TestStreamIsMadeWithItsCopies(t *testing.T) {
 	copies := enginetest.Thrice{}
 	if _, err := Open(t.Context(), copies, Config{}); err != nil || copies["adit_access"] != 3 {

@@ -94,14 +94,18 @@ func (l Leader) Get(ctx context.Context, key string) (Written, bool, error) {
 type State struct {
 	Last     uint64 `json:"last_seq"` // the number of the newest message that it ever had
 	Messages uint64 `json:"messages"` // that it has, markers of removals too
+	// Asked is when that was so, by the bucket's clock.
+	Asked time.Time `json:"-"`
 }
 
 // State asks how far the bucket has come.
 func (l Leader) State(ctx context.Context) (State, error) {
 	var answer struct {
-		State State `json:"state"`
+		State State     `json:"state"`
+		Asked time.Time `json:"ts"`
 	}
 	_, err := l.ask(ctx, "INFO", struct{}{}, &answer)
+	answer.State.Asked = answer.Asked
 	return answer.State, err
 }
 

@@ -175,9 +175,16 @@ func (r *Replica[T]) Each(f func(key string, value T) bool) {
 	}
 }
 
-// Len is how many values there are.
-func (r *Replica[T]) Len() (n uint64) {
-	r.Each(func(string, T) bool { n++; return true })
+// Messages is how many messages of the bucket are known: values, and marks of removals that
+// were written after a time of its clock.
+func (r *Replica[T]) Messages(after time.Time) (n uint64) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, e := range r.entries {
+		if !e.removed || e.written.After(after) {
+			n++
+		}
+	}
 	return n
 }
 

@@ -40,8 +40,9 @@ type conditions struct {
 }
 
 // Of says which store the tables are of, by an id that is made with it, and has KeepUp
-// ask for it: another answer says that another store is in its place, and none says
-// nothing. It is called before a table is opened.
+// ask for it: another answer says that another store is in its place, as one that was
+// brought back and that no node has begun yet, which has none. It is called before a table
+// is opened.
 func (s *Set) Of(id string, which func(context.Context) (string, error)) {
 	s.conditions.id, s.conditions.which = id, which
 }
@@ -113,7 +114,7 @@ func (s *Set) ask(ctx context.Context) Condition {
 // theirs returns errAnother if the store is another than it was.
 func (s *Set) theirs(ctx context.Context) error {
 	id, err := s.conditions.which(ctx)
-	if err == nil && id != "" && id != s.conditions.id {
+	if err == nil && id != s.conditions.id {
 		return errAnother
 	}
 	return err
@@ -121,8 +122,7 @@ func (s *Set) theirs(ctx context.Context) error {
 
 // isOwn reports whether the store says that it is the one that was opened.
 func (s *Set) isOwn(ctx context.Context) bool {
-	id, err := s.conditions.which(ctx)
-	return err == nil && id == s.conditions.id
+	return s.theirs(ctx) == nil
 }
 
 // conditionOf is what an error says that came of asking.

@@ -72,7 +72,7 @@ func TestConditionIsThatOfItsWorstPart(t *testing.T) {
 	}
 }
 
-// TestAnotherStoreIsNoticed, and one that does not say which it is is not.
+// TestAnotherStoreIsNoticed, also one that does not say which it is: what says so is gone.
 func TestAnotherStoreIsNoticed(t *testing.T) {
 	var says string
 	var fails error
@@ -83,8 +83,8 @@ func TestAnotherStoreIsNoticed(t *testing.T) {
 		fails error
 		want  Condition
 	}{
-		{"", nil, Here}, // a server that lags
 		{"one", nil, Here},
+		{"", nil, Lost},
 		{"one", nil, Here},
 		{"", errors.New("no answer"), Silent},
 		{"", fmt.Errorf("ask: %w", &jetstream.APIError{ErrorCode: 10059}), Lost},

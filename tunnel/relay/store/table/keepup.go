@@ -19,29 +19,31 @@ const (
 // brought yet; the first time what it has now, since the bucket was read. Without
 // a leader there is nothing newer. The error is of a bucket that could not be asked.
 func (t *Table[T]) keepUp(ctx context.Context) error {
-	known := t.memory.Newest()
+	known, messages := t.memory.Newest(), t.memory.Messages(t.asked.Add(-touchTime))
+	seen := t.seen.Load() // before the leader is asked: the watch may bring more than it has now
 	state, err := t.leader.State(ctx)
 	if err != nil {
 		return err
 	}
+	t.asked = state.Asked
 	newest := state.Last
+	t.forgetLost(newest, known)
 	if newest < t.newest && t.isAnother(ctx) {
 		return errAnother
 	}
 	t.touch.renew()
-	t.mend(ctx, newest, known)
-	t.count(state.Messages)
-	if seen := t.seen.Load(); seen > newest { // of what was lost: nothing is known of what comes in its place
+	if seen > newest { // of what was lost: nothing is known of what comes in its place
 		t.seen.CompareAndSwap(seen, newest)
 	}
+	t.count(messages, state.Messages)
+	t.mend(ctx, newest, known)
 	due := min(t.newest, newest)
 	first := due == 0
 	if first {
 		due = newest
 	}
 	t.newest = newest
-	seen := t.seen.Load()
-	if seen >= due {
+	if seen = t.seen.Load(); seen >= due {
 		return nil
 	}
 	read := 0
@@ -75,12 +77,16 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	return nil
 }
 
-// count has the bucket read anew if it has fewer messages than there are values, twice in
-// a row: what somebody has purged there is not told of by a watch, nor by revisions.
-func (t *Table[T]) count(messages uint64) {
+// count has the bucket read anew if it has fewer messages than are known, twice in a row:
+// what somebody has purged there is not told of by a watch, nor by revisions. What is still
+// not there then, as the mark of a removal, is not looked for again.
+func (t *Table[T]) count(known, messages uint64) {
+	lacks := known - min(known, messages)
 	before := t.fewer
-	t.fewer = t.memory.Len() > messages
+	t.given = min(t.given, lacks)
+	t.fewer = lacks > t.given
 	if before && t.fewer && !t.set.living(t.name) && t.suspects.none() {
+		t.given = lacks
 		t.refollow()
 	}
 }

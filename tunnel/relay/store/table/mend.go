@@ -106,6 +106,7 @@ func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 	if len(due) == 0 || !t.set.isOwn(ctx) {
 		return
 	}
+	var failed error
 	for _, s := range due {
 		err := t.mendOne(ctx, s.key, s.Entry)
 		t.suspects.tried(s, err)
@@ -116,6 +117,22 @@ func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 		if bucket.IsAway(err) || ctx.Err() != nil {
 			return // nobody answers; the next round begins with the others
 		}
+		if !bucket.IsConflict(err) { // else another node was first
+			failed = err
+		}
+	}
+	if failed != nil && !t.unmended {
+		t.log.Warn("the store has lost writes that cannot be written again; it is tried again", "table", t.name, "error", failed)
+	}
+	t.unmended = failed != nil
+}
+
+// forgetLost forgets what the store has lost of a table whose values are renewed all the time:
+// what comes in its place has lower revisions, and would not be taken.
+func (t *Table[T]) forgetLost(newest, known uint64) {
+	if known > newest && t.set.living(t.name) {
+		t.memory.Forget(t.memory.Between(newest, known))
+		t.refollow()
 	}
 }
 
@@ -132,7 +149,11 @@ func (t *Table[T]) mendOne(ctx context.Context, key string, e replica.Entry[T]) 
 			return err
 		}
 	}
-	return t.rewrite(ctx, written{key, data, e.Removed}, base, e.Revision)
+	if err := t.rewrite(ctx, written{key, data, e.Removed}, base, e.Revision); err != nil {
+		return err
+	}
+	t.replaced(key, e.Revision)
+	return nil
 }
 
 // written is what is under a key.

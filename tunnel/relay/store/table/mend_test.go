@@ -1,11 +1,19 @@
 package table
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/relay/store/natstest"
 )
 
@@ -30,15 +38,35 @@ func knows(tab *Table[string], key, value string, rev uint64, ago time.Duration)
 }
 
 // TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting, as what is larger than the store
-// takes by now.
+// takes by now. It is said once.
 func TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting(t *testing.T) {
 	url := natstest.Start(t).URL()
-	tab := begin(t, url).table(t, "policies")
+	n, log := begin(t, url), bytes.Buffer{}
+	n.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	tab := n.table(t, "policies")
 	put(t, tab, "kept", "kept")
 	knows(tab, "large", strings.Repeat("a", 300<<10), 10, time.Hour)
 	knows(tab, "revoked", "lost", 20, time.Hour)
 	keepUps(t, tab)
+	keepUps(t, tab)
 	is(t, begin(t, url).table(t, "policies"), "revoked", "lost")
+	n.end()
+	failed, replaced := strings.Count(log.String(), "cannot be written again"), strings.Count(log.String(), "it is replaced")
+	if failed != 1 || replaced != 1 {
+		t.Errorf("said %d times that it cannot be, and %d that it is replaced, want once for each:\n%s", failed, replaced, log.String())
+	}
+}
+
+// TestWhatAnotherNodeWritesAgainFirstIsInConflict, which is no reason to say that it cannot be.
+func TestWhatAnotherNodeWritesAgainFirstIsInConflict(t *testing.T) {
+	tab := begin(t, natstest.Start(t).URL()).table(t, "policies")
+	put(t, tab, "a", "there")
+	for _, v := range []written{{key: "a", value: []byte(`"again"`)}, {key: "a", removed: true}} {
+		if err := tab.rewrite(t.Context(), v, 0, 50); !bucket.IsConflict(err) {
+			t.Errorf("%+v: got %v, want a conflict", v, err)
+		}
+	}
+	is(t, tab, "a", "there")
 }
 
 // TestWhatIsWrittenAfterALossStays though it has a lower revision than what was lost: it
@@ -134,33 +162,105 @@ func TestTwoWritesOfOneRevisionAreToldApart(t *testing.T) {
 // TestWhatWasPurgedIsWrittenAgain, which no watch tells of: the bucket has the number of its
 // newest message still.
 func TestWhatWasPurgedIsWrittenAgain(t *testing.T) {
-	url := natstest.Start(t).URL()
-	tab := begin(t, url).table(t, "policies")
-	for _, key := range []string{"a", "b", "removed"} {
+	for name, filter := range map[string][]jetstream.StreamPurgeOpt{
+		"all":                            nil,
+		"fewer than were removed lately": {jetstream.WithPurgeSubject("$KV.adit_policies.a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := natstest.Start(t).URL()
+			tab := begin(t, url).table(t, "policies")
+			for _, key := range []string{"a", "b", "removed", "gone"} {
+				put(t, tab, key, "there")
+			}
+			for _, key := range []string{"removed", "gone"} {
+				if err := tab.Drop(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keepUps(t, tab)
+			stream, err := tab.js.Stream(t.Context(), "KV_"+tab.kv.Bucket())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Purge(t.Context(), filter...); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it is missed", func() bool {
+				if err := tab.keepUp(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return !tab.suspects.none()
+			})
+			keepUps(t, tab)
+			later := begin(t, url).table(t, "policies")
+			for _, key := range []string{"a", "b"} {
+				is(t, later, key, "there")
+				is(t, tab, key, "there")
+			}
+			is(t, later, "removed", "")
+		})
+	}
+}
+
+// counted is a bucket that counts how often it is read.
+type counted struct {
+	jetstream.KeyValue
+	reads atomic.Int32
+}
+
+func (c *counted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	c.reads.Add(1)
+	return c.KeyValue.WatchAll(ctx, opts...)
+}
+
+// TestWhatIsWrittenAgainIsNoLag of the server that this node is served by: its watch brings
+// that, and more than there was when the leader was asked.
+func TestWhatIsWrittenAgainIsNoLag(t *testing.T) {
+	kv := new(counted)
+	tab := over(t.Context(), t, begin(t, natstest.Start(t).URL()), "policies", func(of jetstream.KeyValue) jetstream.KeyValue {
+		kv.KeyValue = of
+		return kv
+	})
+	put(t, tab, "kept", "there")
+	for i := range 20 {
+		knows(tab, fmt.Sprint("lost", i), "lost", uint64(50+i), time.Hour)
+	}
+	keepUps(t, tab)
+	keepUps(t, tab)
+	if last, err := tab.leader.Last(t.Context()); err != nil || last < 70 {
+		t.Fatalf("the store has come to %d, %v", last, err)
+	}
+	if n := kv.reads.Load(); n != 1 {
+		t.Errorf("the bucket was read %d times, want once", n)
+	}
+}
+
+// TestAMarkThatWasPurgedIsNotMissedForLong: a bucket that is read anew does not bring it back.
+func TestAMarkThatWasPurgedIsNotMissedForLong(t *testing.T) {
+	kv := new(counted)
+	tab := over(t.Context(), t, begin(t, natstest.Start(t).URL()), "policies", func(of jetstream.KeyValue) jetstream.KeyValue {
+		kv.KeyValue = of
+		return kv
+	})
+	for _, key := range []string{"kept", "removed"} {
 		put(t, tab, key, "there")
 	}
 	if err := tab.Drop(t.Context(), "removed"); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the mark is known", func() bool { return tab.memory.Newest() == 3 })
 	keepUps(t, tab)
-	stream, err := tab.js.Stream(t.Context(), "KV_"+tab.kv.Bucket())
-	if err != nil {
-		t.Fatal(err)
+	if n := kv.reads.Load(); n != 1 {
+		t.Fatalf("the bucket was read %d times where nothing is missing, want once", n)
 	}
-	if err := stream.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it is missed", func() bool {
-		if err := tab.keepUp(t.Context()); err != nil {
-			t.Fatal(err)
+	purge(t, tab, "removed")
+	for n := int32(1); n < 10; n++ {
+		keepUps(t, tab)
+		if n == 1 {
+			eventually(t, "the bucket is read anew", func() bool { return kv.reads.Load() == 2 })
 		}
-		return !tab.suspects.none()
-	})
-	keepUps(t, tab)
-	later := begin(t, url).table(t, "policies")
-	for _, key := range []string{"a", "b"} {
-		is(t, later, key, "there")
-		is(t, tab, key, "there")
 	}
-	is(t, later, "removed", "")
+	if n := kv.reads.Load(); n != 2 {
+		t.Errorf("the bucket was read %d times, want twice", n)
+	}
 }

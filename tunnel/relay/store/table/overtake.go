@@ -37,10 +37,14 @@ func (t *Table[T]) overLost(ctx context.Context, key string, data []byte, rev ui
 		return 0, false, err
 	}
 	next, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return t.kv.Update(ctx, key, data, base) })
-	if bucket.IsConflict(err) {
+	switch {
+	case bucket.IsConflict(err):
 		return 0, false, nil
+	case err != nil:
+		return 0, false, err
 	}
-	return next, err == nil, err
+	t.replaced(key, rev)
+	return next, true, nil
 }
 
 // removeLost is overLost for the removal of what the store has lost.
@@ -50,8 +54,11 @@ func (t *Table[T]) removeLost(ctx context.Context, key string, rev uint64) (done
 		return false, err
 	}
 	// Other nodes have it, too, so it is said to be removed also where nothing is.
-	_, err = t.publish(ctx, t.message(written{key: key, removed: true}), base)
-	return err == nil, err
+	if _, err = t.publish(ctx, t.message(written{key: key, removed: true}), base); err != nil {
+		return false, err
+	}
+	t.replaced(key, rev)
+	return true, nil
 }
 
 // known is what is known here of a revision of a key.
@@ -160,13 +167,20 @@ func (t *Table[T]) lost(ctx context.Context, key string, e replica.Entry[T]) (ba
 	}
 	switch fateOf(e, w, ok) {
 	case hasOlder:
-		t.log.Warn("the store has lost a write that it had acknowledged; it is replaced", "table", t.name, "key", key, "revision", e.Revision)
 		return base, true, nil
 	case hasNewer:
-		t.log.Warn("the store has lost a write that it had acknowledged, and has a later one", "table", t.name, "key", key, "revision", e.Revision)
-		return 0, false, t.rewrite(ctx, written{key, w.Value, w.Removed}, base, 0)
+		err := t.rewrite(ctx, written{key, w.Value, w.Removed}, base, 0)
+		if err == nil {
+			t.log.Warn("the store has lost a write that it had acknowledged, and has a later one", "table", t.name, "key", key, "revision", e.Revision)
+		}
+		return 0, false, err
 	}
 	return 0, false, nil
+}
+
+// replaced tells that there is something in place of what the store has lost.
+func (t *Table[T]) replaced(key string, rev uint64) {
+	t.log.Warn("the store has lost a write that it had acknowledged; it is replaced", "table", t.name, "key", key, "revision", rev)
 }
 
 // overtake brings the bucket's revisions from the last it has to one that it had before.

@@ -37,9 +37,12 @@ type Table[T any] struct {
 	seen     atomic.Uint64 // the highest revision that a watch brought
 	taken    atomic.Uint64 // and that is in memory, as all before it is
 	newest   uint64        // what the leader had when keepUp asked last
-	fewer    bool          // whether it had fewer messages then than there are values
+	asked    time.Time     // and when, by its clock
+	fewer    bool          // whether it had fewer messages then than are known, and given
+	given    uint64        // how many it lacks that a reading did not find
 	touch    touch         // with the leader
 	suspects suspects[T]
+	unmended bool      // whether some could not be written again when it was tried last
 	made     time.Time // when the bucket was that was opened; zero: the engine did not say
 	memory   *replica.Replica[T]
 }
