@@ -2,10 +2,13 @@ package visitor
 
 import (
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestALoadBalancerIsNotOneVisitor: what it brings without a PROXY header is of many.
@@ -22,6 +25,7 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 	}{{nil, 2}, {loopback, 3}} {
 		e := New(Config{PerAddress: 2, Most: 16, Balancers: c.trusted, Proxy: ProxyOff, Log: slog.New(slog.DiscardHandler)})
 		got := 0
+		var in []*Conn
 		for range 3 {
 			visitor, err := net.Dial("tcp", ln.Addr().String())
 			if err != nil {
@@ -34,12 +38,19 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 			}
 			defer conn.Close()
 			if v := e.Admit(conn); v != nil {
-				defer v.Close()
+				in = append(in, v)
 				got++
 			}
 		}
-		if got != c.want || e.Figures().Open != got {
+		if got != c.want || e.Figures().Open != got || e.Figures().TurnedAway != uint64(3-got) {
 			t.Errorf("trusted %v: %d of 3 connections are let in, %d counted; want %d", c.trusted, got, e.Figures().Open, c.want)
+		}
+		for _, v := range in {
+			v.Close()
+			v.Close() // as who ends a visit and who serves it both do
+		}
+		if e.Figures().Open != 0 || len(e.open) != 0 || e.idle.first != nil {
+			t.Errorf("trusted %v: when all have gone, %d are counted, of %d addresses, and the first that rests is %v; want none", c.trusted, e.Figures().Open, len(e.open), e.idle.first)
 		}
 	}
 }
@@ -102,8 +113,9 @@ func TestWhoAsksForNothingMakesRoom(t *testing.T) {
 func TestWhoMakesRoomMustGo(t *testing.T) {
 	vs := New(Config{PerAddress: 1000, Most: 16})
 	let := 0
-	for range 100 {
-		v := &Conn{Addr: netip.MustParseAddrPort("192.0.2.1:1"), cut: func() {}}
+	told := map[int]int{}
+	for i := range 100 {
+		v := &Conn{Addr: netip.MustParseAddrPort("192.0.2.1:1"), cut: func() { told[i]++ }}
 		vs.Rest(&v.Resting, v.cut)
 		if vs.enter(v.Addr.Addr(), false, &v.Resting) == nil {
 			let++
@@ -111,6 +123,9 @@ func TestWhoMakesRoomMustGo(t *testing.T) {
 	}
 	if let != 18 {
 		t.Errorf("%d were let in, want 18", let)
+	}
+	if want := map[int]int{0: 1, 1: 1}; !maps.Equal(told, want) {
+		t.Errorf("told to go, and how often: %v, want %v", told, want)
 	}
 }
 
@@ -132,5 +147,51 @@ func TestADrainEndsWhatAsksForNothing(t *testing.T) {
 	vs.Rest(&all[3].Resting, all[3].cut)
 	if !ended[3] {
 		t.Error("what comes to rest later is not ended")
+	}
+}
+
+// TestADrainLetsNobodyIn, and is over as soon as the last of those that were in has gone.
+func TestADrainLetsNobodyIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vs := New(Config{PerAddress: 9, Most: 9})
+		vs.Drain(t.Context()) // of nobody
+		if err := vs.enter(netip.MustParseAddr("192.0.2.9"), false, nil); err != errTurnedAway {
+			t.Errorf("drained: got %v, want %v", err, errTurnedAway)
+		}
+		vs = New(Config{PerAddress: 9, Most: 9})
+		first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		for _, a := range []netip.Addr{first, second} {
+			if err := vs.enter(a, false, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began, ended := time.Now(), make(chan time.Duration, 1)
+		go func() {
+			vs.Drain(t.Context())
+			ended <- time.Since(began)
+		}()
+		const apart = arriving / 4
+		time.Sleep(apart)
+		vs.leave(first)
+		time.Sleep(apart)
+		vs.leave(second)
+		if got := <-ended; got != 2*apart {
+			t.Errorf("the drain took %v, want %v", got, 2*apart)
+		}
+	})
+}
+
+func TestAnAddressHasNoMoreThanItsPart(t *testing.T) {
+	vs := New(Config{PerAddress: 2, Most: 16})
+	// One network of IPv6 is one address.
+	for i, step := range []struct {
+		addr string // who comes; "": one of the first network leaves
+		want error
+	}{{"2001:db8::1", nil}, {"2001:db8::2", nil}, {"2001:db8::3", errTurnedAway}, {"2001:db8:0:1::1", nil}, {"", nil}, {"2001:db8::4", nil}, {"2001:db8::5", errTurnedAway}} {
+		if step.addr == "" {
+			vs.leave(netip.MustParseAddr("2001:db8::1"))
+		} else if got := vs.enter(netip.MustParseAddr(step.addr), false, nil); got != step.want {
+			t.Errorf("step %d: %s: got %v, want %v", i, step.addr, got, step.want)
+		}
 	}
 }
