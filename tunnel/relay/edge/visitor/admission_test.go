@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"adit/tunnel/link"
 )
 
 // TestALoadBalancerIsNotOneVisitor: what it brings without a PROXY header is of many.
@@ -193,5 +195,96 @@ func TestAnAddressHasNoMoreThanItsPart(t *testing.T) {
 		} else if got := vs.enter(netip.MustParseAddr(step.addr), false, nil); got != step.want {
 			t.Errorf("step %d: %s: got %v, want %v", i, step.addr, got, step.want)
 		}
+	}
+}
+
+// guestStream is a guest's stream that counts how often it was given up and closed.
+type guestStream struct {
+	link.Stream
+
+	resets, closes int
+}
+
+func (s *guestStream) Reset()       { s.resets++ }
+func (s *guestStream) Close() error { s.closes++; return nil }
+
+// TestGuestsOfAnAddressAreBounded as its connections are.
+func TestGuestsOfAnAddressAreBounded(t *testing.T) {
+	vs := New(Config{PerAddress: 1, Most: 9, Log: slog.New(slog.DiscardHandler)})
+	g := Guest{Addr: netip.MustParseAddrPort("192.0.2.1:1")}
+	var first, second guestStream
+	in := vs.AdmitGuest(&first, nil, g)
+	if in == nil || vs.AdmitGuest(&second, nil, g) != nil {
+		t.Fatal("got another guest than the first let in")
+	}
+	if first.resets+first.closes != 0 || second.resets != 1 || second.closes != 1 || vs.Figures() != (Figures{Open: 1, TurnedAway: 1}) {
+		t.Errorf("got the first stream %+v, the second %+v, figures %+v, want the second ended and counted", first, second, vs.Figures())
+	}
+	in.Close()
+	if vs.Figures().Open != 0 || vs.idle.first != nil {
+		t.Errorf("when all have gone: %d are counted, and one rests: %t", vs.Figures().Open, vs.idle.first != nil)
+	}
+	if vs.AdmitGuest(new(guestStream), nil, g) == nil {
+		t.Error("got a guest turned away whose address has none")
+	}
+}
+
+// TestVisitorsOfALoadBalancer are counted by the address that its header names, and the
+// load balancer's own connections, as those that look whether the relay is well, by its own.
+func TestVisitorsOfALoadBalancer(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	const (
+		own     = "127.0.0.1"
+		none    = "" // it is turned away
+		v2      = "\r\n\r\n\x00\r\nQUIT\n"
+		address = "\x11\x00\x0c\xc0\x00\x02\x07\xc6\x33\x64\x01\x0f\xa0\x01\xbb" // TCP by IPv4, 192.0.2.7:4000 to 198.51.100.1:443
+	)
+	balancers := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	for name, test := range map[string]struct {
+		header string
+		proxy  ProxyHeader
+		from   []netip.Prefix
+		want   string
+	}{
+		"version 1":                       {"PROXY TCP4 192.0.2.7 198.51.100.1 4000 443\r\n", ProxyRequired, balancers, "192.0.2.7"},
+		"version 1 of no address":         {"PROXY UNKNOWN\r\n", ProxyRequired, balancers, own},
+		"version 2":                       {v2 + "\x21" + address, ProxyRequired, balancers, "192.0.2.7"},
+		"version 2 of the balancer's own": {v2 + "\x20" + address, ProxyRequired, balancers, own},
+		"none where it may be left out":   {"GET / HTTP/1.1\r\n", ProxyAccepted, balancers, own},
+		"none where there must be one":    {"GET / HTTP/1.1\r\n", ProxyRequired, balancers, none},
+		"one of who is no balancer":       {"PROXY TCP4 192.0.2.7 198.51.100.1 4000 443\r\n", ProxyRequired, nil, own},
+		"one where none is read":          {"PROXY TCP4 192.0.2.7 198.51.100.1 4000 443\r\n", ProxyOff, balancers, own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vs := New(Config{PerAddress: 1, Most: 9, Balancers: test.from, Proxy: test.proxy, HeaderTime: 20 * time.Second, Log: slog.New(slog.DiscardHandler)})
+			dialed, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dialed.Close()
+			if _, err := dialed.Write([]byte(test.header)); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			v := vs.Admit(conn)
+			if v == nil {
+				if test.want != none || vs.Figures() != (Figures{TurnedAway: 1}) || vs.idle.first != nil {
+					t.Errorf("it was turned away, figures %+v; want %q", vs.Figures(), test.want)
+				}
+				return
+			}
+			defer v.Close()
+			if got := v.Addr.Addr().String(); got != test.want {
+				t.Errorf("got a visitor of %s, want %q", got, test.want)
+			}
+		})
 	}
 }
