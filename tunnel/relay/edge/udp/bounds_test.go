@@ -28,6 +28,8 @@ func (s *counted) SendDatagram(b []byte) error {
 }
 
 func (s *counted) MaxDatagram() int      { return 1200 }
+func (s *counted) GatherDatagrams()      {}
+func (s *counted) SendGathered()         {}
 func (s *counted) Done() <-chan struct{} { return s.done }
 
 func (s *counted) Err() error {
