@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,13 +64,16 @@ func TestWrittenIsFoundUntilRemoved(t *testing.T) {
 	if got.ConnectAddr != "127.0.0.1:37271" || got.PID != os.Getpid() || !got.StartedAt.Equal(info.StartedAt) {
 		t.Errorf("got %+v, want %+v", got, info)
 	}
-	other := info
+	other, earlier := info, info
 	other.PID++
-	if err := Remove(dir, other); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Read(dir); err != nil {
-		t.Errorf("another daemon's end removed the file: %v", err)
+	earlier.StartedAt = info.StartedAt.Add(-time.Hour) // a container's daemon has the same PID each time
+	for _, another := range []Info{other, earlier} {
+		if err := Remove(dir, another); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(dir); err != nil {
+			t.Errorf("another daemon's end removed the file: %v", err)
+		}
 	}
 	if err := Remove(dir, info); err != nil {
 		t.Fatal(err)
@@ -77,16 +81,19 @@ func TestWrittenIsFoundUntilRemoved(t *testing.T) {
 	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after: got error %v, want fs.ErrNotExist", err)
 	}
+	if err := Remove(dir, info); err != nil {
+		t.Errorf("removed again: got error %v, want none", err)
+	}
 }
 
 func TestBrokenFileIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	for _, content := range []string{"", "{", `{"connect_addr":""}`, "[]"} {
+	for _, content := range []string{"", "{", `{"connect_addr":""}`, "[]", `{"connect_addr":"127.0.0.1:1"}` + strings.Repeat(" ", maxSize)} {
 		if err := os.WriteFile(filepath.Join(dir, Name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := Find([]string{dir}); err == nil {
-			t.Errorf("%q: got %+v, want an error", content, info)
+		if info, err := Find([]string{dir, t.TempDir()}); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: got %+v, error %v, want an error that tells of the file", content, info, err)
 		}
 	}
 }

@@ -200,3 +200,52 @@ func TestHooksOfTheServerAreKept(t *testing.T) {
 	server.Close()
 	<-ended
 }
+
+// TestConnectionsEndAsTheirServerWants: in one direction alone, so that who still sends gets
+// to read the answer, or cut.
+func TestConnectionsEndAsTheirServerWants(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	pair := func() (client, server net.Conn) {
+		t.Helper()
+		client, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		if server, err = (listener{ln, nil}).Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Close() })
+		for _, c := range []net.Conn{client, server} {
+			if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return client, server
+	}
+	client, server := pair()
+	if err := server.(*conn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("got %v, want the end of what the server sends", err)
+	}
+	if _, err := io.WriteString(client, "rest"); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, len("rest"))); err != nil {
+		t.Errorf("what the client still sends: %v", err)
+	}
+	client, server = pair()
+	if err := server.(*conn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if _, err := client.Read(make([]byte, 1)); err == nil || err == io.EOF {
+		t.Errorf("got %v, want a connection that is cut", err)
+	}
+}

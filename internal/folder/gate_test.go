@@ -21,6 +21,11 @@ func TestPasswordIsAskedFor(t *testing.T) {
 			t.Errorf("%s without a password: got %d, want 401", target, resp.StatusCode)
 		}
 	}
+	for range 100 { // a browser asks without one for each page's parts, which is no guess
+		if resp := ask(f, "GET", "/a.txt"); resp.StatusCode != 401 {
+			t.Fatalf("once more without a password: got %d, want 401", resp.StatusCode)
+		}
+	}
 	if resp := ask(f, "GET", "/a.txt", with("opensesame")); resp.StatusCode != 200 {
 		t.Errorf("with the password: got %d, want 200", resp.StatusCode)
 	}
@@ -47,6 +52,9 @@ func TestGuessesHaveAPace(t *testing.T) {
 		}
 		if got := try("opensesame"); got != 429 {
 			t.Errorf("the 101st guess, which is right: got %d, want 429", got)
+		}
+		if got := ask(f, "GET", "/a.txt", with("opensesame"), from("192.0.2.2, 192.0.2.1, 198.51.100.1")).StatusCode; got != 429 {
+			t.Errorf("the same behind a load balancer, who claims to be another: got %d, want 429", got)
 		}
 		for name, forwarded := range map[string]string{
 			"another visitor": "192.0.2.2", "one behind a load balancer": "192.0.2.1, 192.0.2.3, 198.51.100.1",

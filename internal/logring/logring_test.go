@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,9 @@ func TestNewestLinesAreKept(t *testing.T) {
 	}
 	if got := ring.Lines(slog.LevelDebug, time.Time{}, 1); len(got) != 1 || got[0].Message != "low" {
 		t.Errorf("limit 1: got %v, want the newest", got)
+	}
+	if got := ring.Lines(slog.LevelDebug, time.Time{}, 10); len(got) != 3 {
+		t.Errorf("limit 10: got %v, want all three", got)
 	}
 	if got := ring.Lines(slog.LevelDebug, time.Now().Add(time.Hour), 0); len(got) != 0 {
 		t.Errorf("since the future: got %v", got)
@@ -58,8 +62,25 @@ func TestFieldsKeepGroupsAndHideSecrets(t *testing.T) {
 	if _, err := json.Marshal(lines); err != nil {
 		t.Errorf("a line that JSON does not carry: %v", err)
 	}
-	if !strings.Contains(text.String(), "g.h.c=2.5") {
-		t.Errorf("next handler: got %q, want the same record", text.String())
+	for _, want := range []string{"a=1", "g.b=true", "g.h.c=2.5"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("next handler: got %q, want %s in it", text.String(), want)
+		}
+	}
+	if strings.Contains(text.String(), "below") {
+		t.Errorf("next handler: got %q, want nothing below its level", text.String())
+	}
+}
+
+func TestFieldsOfALineAreBounded(t *testing.T) {
+	ring := New(1, slog.LevelInfo, nil)
+	var many []any
+	for i := range 2 * maxFields {
+		many = append(many, slog.Int(strconv.Itoa(i), i))
+	}
+	slog.New(ring.Handler()).Info("many", many...)
+	if got := len(ring.Lines(slog.LevelInfo, time.Time{}, 0)[0].Fields); got != maxFields {
+		t.Errorf("got %d fields, want %d", got, maxFields)
 	}
 }
 

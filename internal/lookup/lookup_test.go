@@ -134,6 +134,46 @@ func TestAddressesOfBeforeOutliveTheNameServer(t *testing.T) {
 	}
 }
 
+// A family that fails keeps its addresses beside those that are found.
+func TestAFamilyThatFailsKeepsItsAddresses(t *testing.T) {
+	for name, fails := range map[string]reply{"with an error": {0, netip.Addr{}, errFail}, "in silence": {}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{six: reply{0, six, nil}, four: reply{0, four, nil}}
+				r := &Resolver{Lookup: s.lookup}
+				asked(t, r)
+				s.set(fails, reply{0, moved, nil})
+				if addrs, _, err := asked(t, r); err != nil || !slices.Equal(addrs, []netip.Addr{six, moved}) {
+					t.Errorf("got %v, %v, want %v and %v", addrs, err, six, moved)
+				}
+				time.Sleep(limit) // of what is still asked
+			})
+		})
+	}
+}
+
+// A name of one family alone is waited for no longer than one of both.
+func TestAddressOfBeforeIsEnoughInEitherFamily(t *testing.T) {
+	none := reply{0, netip.Addr{}, errNone}
+	for name, test := range map[string]struct {
+		six, four reply
+		want      netip.Addr
+	}{"IPv6": {reply{0, six, nil}, none, six}, "IPv4": {none, reply{0, four, nil}, four}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{six: test.six, four: test.four}
+				r := &Resolver{Lookup: s.lookup}
+				asked(t, r)
+				s.set(reply{}, reply{})
+				if addrs, took, err := asked(t, r); err == nil || !slices.Equal(addrs, []netip.Addr{test.want}) || took != patience {
+					t.Errorf("got %v, %v after %v, want %v after %v", addrs, err, took, test.want, patience)
+				}
+				time.Sleep(limit) // of what is still asked
+			})
+		})
+	}
+}
+
 // One that the name has no more is not tried beside what it has now.
 func TestAddressThatIsGoneIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

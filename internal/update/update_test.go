@@ -58,6 +58,20 @@ func serve(t *testing.T, private ed25519.PrivateKey, program []byte, change func
 	return server
 }
 
+func TestParseKey(t *testing.T) {
+	public, _ := keys(t)
+	whole := base64.StdEncoding.EncodeToString(public)
+	for text, want := range map[string]bool{
+		whole: true, " " + whole + "\n": true,
+		"": false, whole[1:]: false, "a key": false, base64.StdEncoding.EncodeToString(public[1:]): false, base64.StdEncoding.EncodeToString(append(public, 1)): false,
+	} {
+		key, err := ParseKey(text)
+		if (err == nil) != want || want && !key.Equal(public) {
+			t.Errorf("%q: got %x, error %v, want it taken: %t", text, key, err, want)
+		}
+	}
+}
+
 func TestAReleaseIsFetchedAndVerified(t *testing.T) {
 	public, private := keys(t)
 	server := serve(t, private, []byte("new"), nil)
@@ -72,6 +86,9 @@ func TestAReleaseIsFetchedAndVerified(t *testing.T) {
 	}
 	if _, err := Download(t.Context(), server.Client(), address, m, "plan9/arm"); err == nil {
 		t.Error("a platform that is not offered was downloaded")
+	}
+	if _, err := Fetch(t.Context(), server.Client(), server.URL+"/none.json", public); err == nil || !strings.Contains(err.Error(), "404 Not Found") {
+		t.Errorf("an address of nothing: got error %v, want what the server says", err)
 	}
 	other, _ := keys(t)
 	if _, err := Fetch(t.Context(), server.Client(), address, other); err == nil || !strings.Contains(err.Error(), "not signed") {
@@ -174,7 +191,12 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	go func() {
 		for i := range len(s.text) {
-			time.Sleep(20 * time.Second)
+			select {
+			case <-time.After(20 * time.Second):
+			case <-r.Context().Done():
+				writer.CloseWithError(r.Context().Err())
+				return
+			}
 			_, _ = io.WriteString(writer, s.text[i:i+1])
 		}
 		writer.Close()
@@ -202,6 +224,10 @@ func TestNewerComparesReleases(t *testing.T) {
 		{"v2.0.0", "1.0.0", true},
 		{"1.0.0", "devel", true},
 		{"latest", "1.0.0", false},
+		{"latest", "devel", false},
+		{"0.0.0", "devel", true},
+		{"1.2", "1.1.9", false},
+		{"1.2.3.4", "1.2.2", false},
 	} {
 		if got := Newer(tt.offered, tt.current); got != tt.want {
 			t.Errorf("Newer(%s, %s): got %t", tt.offered, tt.current, got)
@@ -226,12 +252,14 @@ func TestReplaceGoesBackIfItIsNot(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "adit")
 	write(t, exe, "old")
 	var seen []string
-	err := Replace(t.Context(), exe, []byte("new"), func(context.Context) error {
+	ctx, interrupt := context.WithCancel(t.Context())
+	err := Replace(ctx, exe, []byte("new"), func(ctx context.Context) error {
 		seen = append(seen, read(t, exe))
 		if seen[len(seen)-1] == "new" {
+			interrupt() // who has seen enough still gets the old program back
 			return errors.New("no answer")
 		}
-		return nil
+		return ctx.Err()
 	})
 	if err == nil || !strings.Contains(err.Error(), "old program is back") {
 		t.Errorf("got error %v", err)

@@ -17,6 +17,7 @@ func TestOf(t *testing.T) {
 		"a.b.shop.example.com":                   "*.b.shop.example.com",
 		"a_b.shop.example.com":                   "*.shop.example.com",
 		"x-1.shop.example.com":                   "*.shop.example.com",
+		"az09.shop.example.com":                  "*.shop.example.com",
 		"-a.shop.example.com":                    "",
 		"a-.shop.example.com":                    "",
 		"a[b.shop.example.com":                   "",

@@ -128,6 +128,10 @@ func checkName(name string) *refusal.Error {
 	return nil
 }
 
+// localNames is idna.Lookup for names of the local network, which may have underscores, as
+// those of containers do.
+var localNames = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
+
 func normalHost(guard origin.Guard, host string, port int) (string, *refusal.Error) {
 	host = strings.TrimSpace(host)
 	if inner, ok := strings.CutPrefix(host, "["); ok {
@@ -142,10 +146,10 @@ func normalHost(guard origin.Guard, host string, port int) (string, *refusal.Err
 		}
 		return ip.Unmap().String(), nil
 	}
-	if origin.MetadataName(host) {
-		return "", refusal.Invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", host)
+	name, err := localNames.ToASCII(strings.TrimSuffix(host, "."))
+	if origin.MetadataName(name) {
+		return "", refusal.Invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", refusal.Clip(host))
 	}
-	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
 	// A last label of digits is an IPv4 address in a spelling that some
 	// resolvers take (2852039166, 0xa9fea9fe): not a name.
 	if err != nil || name == "" || len(name) > maxDomain || numericTail(name) || !plainLabels(name, true) {

@@ -47,6 +47,7 @@ func TestWordsAreLeft(t *testing.T) {
 	b.Keep(ID{9}, Word{})
 	b.Close()
 	b.Keep(ID{9}, want[ID{1}])
+	b.Drop(ID{1})
 	b = open(t, path)
 	if left := b.Left(); !reflect.DeepEqual(left, want) {
 		t.Fatalf("left: %v, want %v", left, want)
@@ -70,6 +71,61 @@ func TestWordsAreLeft(t *testing.T) {
 	b.Close()
 	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
 		t.Errorf("the file of no sessions: %v, %v", info, err)
+	}
+}
+
+// TestADroppedWordIsNotLeft, wherever it was in the file, and another takes its place.
+func TestADroppedWordIsNotLeft(t *testing.T) {
+	for dropped := range words() {
+		path := filepath.Join(t.TempDir(), File)
+		b := open(t, path)
+		want := words()
+		for id, w := range want {
+			b.Keep(id, w)
+		}
+		b.Drop(dropped)
+		b.Close()
+		delete(want, dropped)
+		b = open(t, path)
+		if left := b.Left(); !reflect.DeepEqual(left, want) {
+			t.Fatalf("left: %v, want %v", left, want)
+		}
+		if left := b.Left(); len(left) != 0 {
+			t.Errorf("who asks second is left %v, want none", left)
+		}
+		want[ID{4}] = Word{Record: []byte("four")}
+		b.Keep(ID{4}, want[ID{4}])
+		b.Close()
+		if left := open(t, path).Left(); !reflect.DeepEqual(left, want) {
+			t.Fatalf("with another in its place: left %v, want %v", left, want)
+		}
+	}
+}
+
+// TestAFullBookKeepsWhatItHas: a session more has no word until another's is dropped.
+func TestAFullBookKeepsWhatItHas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), File)
+	b := open(t, path)
+	b.Keep(ID{1}, Word{Record: []byte("an earlier one")})
+	b.Keep(ID{2}, Word{Record: []byte("two")})
+	b.next = maxSlots
+	b.Keep(ID{3}, Word{Record: []byte("one more")})
+	b.Keep(ID{1}, Word{Record: []byte("one")})
+	b.Drop(ID{2})
+	b.Keep(ID{4}, Word{Record: []byte("four")})
+	b.Close()
+	want := map[ID]Word{{1}: {Record: []byte("one")}, {4}: {Record: []byte("four")}}
+	if left := open(t, path).Left(); !reflect.DeepEqual(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+}
+
+// TestAZoneIsNotLeft: the next process may have another interface of that name.
+func TestAZoneIsNotLeft(t *testing.T) {
+	w := Word{To: netip.MustParseAddrPort("[fe80::7%eth0]:4000"), Record: []byte("one")}
+	_, got, ok := decode(encode(ID{1}, w))
+	if want := (Word{Record: w.Record}); !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %t, want %v", got, ok, want)
 	}
 }
 

@@ -146,11 +146,12 @@ func TestUnprovenAddressGetsOnlyChallenges(t *testing.T) {
 	bubble(t, nil, func(n *memNet, c, s *Conn, atC, atS *inbox) {
 		thief := netip.MustParseAddrPort("203.0.113.9:7")
 		home := netip.MustParseAddrPort(c.LocalAddr().String())
-		var in, out int // bytes from and to the thief's address
+		var in, out, asked int // bytes from and to the thief's address, and datagrams to it
 		n.setJudge(func(from, to netip.AddrPort, p []byte) (bool, time.Duration) {
 			switch {
 			case to == thief:
 				out += len(p)
+				asked++
 				return false, 0
 			case from == thief:
 				in += len(p)
@@ -160,7 +161,8 @@ func TestUnprovenAddressGetsOnlyChallenges(t *testing.T) {
 			return true, 5 * time.Millisecond
 		})
 		tap := &memSock{net: n, addr: thief, done: make(chan struct{})}
-		for range 50 {
+		const packets, apart = 50, 20 * time.Millisecond
+		for range packets {
 			p := packet(c, "taken and sent from elsewhere")
 			if _, err := c.seal([][]byte{p}, typeApplication); err != nil {
 				t.Fatal(err)
@@ -168,15 +170,18 @@ func TestUnprovenAddressGetsOnlyChallenges(t *testing.T) {
 			if _, err := tap.WriteTo(p, s.listener.Addr()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(apart)
 			send(t, s, "to the owner")
 		}
-		atC.wait(t, 50)
+		atC.wait(t, packets)
 		if s.RemoteAddr().String() != home.String() {
 			t.Errorf("the server follows %v, which answered nothing", s.RemoteAddr())
 		}
 		if out == 0 || out > in {
 			t.Errorf("%d bytes went to an address that sent %d, want some and no more", out, in)
+		}
+		if most := 1 + int(packets*apart/challengeEvery); asked < most/2 || asked > most {
+			t.Errorf("it was asked %d times, want about %d: as often as a lost question needs it, and no more", asked, most)
 		}
 	})
 }

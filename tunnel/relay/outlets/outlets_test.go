@@ -119,6 +119,10 @@ func TestSinksThatAreStoredRun(t *testing.T) {
 	}
 	stored.set(webhook("two", hook.URL+"/two", 1))
 	running("one", false)
+	stored.set(store.StoredSink{Name: "two", Document: []byte("{"), Changed: time.Unix(2, 0)})
+	running("two", false) // nobody knows where it is to deliver now
+	stored.set(webhook("two", hook.URL+"/two", 3))
+	running("two", true)
 	stop()
 	<-ended
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -67,6 +68,22 @@ func TestGarbageIsNoHello(t *testing.T) {
 		if got, err := parse(bytes.NewReader(b)); err == nil {
 			t.Errorf("%s: got name %q", name, got.Name)
 		}
+	}
+}
+
+func TestPlainHTTPIsToldFromGarbage(t *testing.T) {
+	for begin, want := range map[string]bool{
+		"GET / HTTP/1.1\r\n": true, "PUT /a HTTP/1.1\r\n": true, "POST /": true, "OPTIONS *": true, "PRI * HTTP/2.0\r\n": true, "AZAZA /": true,
+		"GET\x00/": false, "GE / ": false, "/GET ": false, "get / HTTP/1.1\r\n": false, "SSH-2.0-OpenSSH": false, "G@T / ": false, "G[T / ": false, "\x01\x02\x03\x04\x05": false,
+	} {
+		_, err := parse(strings.NewReader(begin + strings.Repeat("x", 64)))
+		if got := IsPlainHTTP(err); got != want {
+			t.Errorf("%q: got %t for error %v, want %t", begin, got, err, want)
+		}
+	}
+	_, err := parse(strings.NewReader("GE"))
+	if IsPlainHTTP(err) || IsPlainHTTP(nil) {
+		t.Errorf("got plain HTTP for %v and no error, want neither", err)
 	}
 }
 

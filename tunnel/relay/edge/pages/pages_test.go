@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -21,8 +23,8 @@ func TestGRPCIsToldByItsOwnStatus(t *testing.T) {
 		r.Header.Set("Content-Type", "application/grpc+proto")
 		w := httptest.NewRecorder()
 		pages.Answer(w, r, Page{Status: status, Title: "what is wrong"})
-		if got := w.Header().Get("Grpc-Status"); w.Code != http.StatusOK || got != want {
-			t.Errorf("%d: got status %d and gRPC's %q, want 200 and %q", status, w.Code, got, want)
+		if got := w.Header().Get("Grpc-Status"); w.Code != http.StatusOK || got != want || w.Header().Get("Grpc-Message") != "what is wrong" {
+			t.Errorf("%d: got status %d and gRPC's %q, %q, want 200 and %q, with what is wrong", status, w.Code, got, w.Header().Get("Grpc-Message"), want)
 		}
 	}
 }
@@ -41,6 +43,45 @@ func TestGRPCWebIsToldInItsOwnType(t *testing.T) {
 		pages.Answer(w, r, Page{Status: http.StatusServiceUnavailable, Title: "This site is offline"})
 		if got := w.Header().Get("Content-Type"); got != want || w.Header().Get("Grpc-Status") != "14" {
 			t.Errorf("%s is answered as %s with gRPC's status %q, want %s with 14", asked, got, w.Header().Get("Grpc-Status"), want)
+		}
+	}
+}
+
+// TestAnswersAreOfTheFormThatIsAskedFor: JSON for who names it before HTML, and in any
+// form an answer that nothing keeps, guesses at or runs.
+func TestAnswersAreOfTheFormThatIsAskedFor(t *testing.T) {
+	const (
+		html = "text/html; charset=utf-8"
+		json = "application/json"
+	)
+	page := Page{Status: http.StatusBadGateway, Title: "No answer", Text: "The service is <away>."}
+	for _, test := range []struct {
+		method, accept string
+		page           Page
+		form, want     string
+	}{
+		{"GET", "", page, html, "The service is &lt;away&gt;."},
+		{"GET", "text/html,application/json", page, html, "<h1>No answer</h1>"},
+		{"GET", "image/png, */*", page, html, "<h1>No answer</h1>"},
+		{"GET", "application/json, text/html", page, json, `"message":"The service is \u003caway\u003e."`},
+		{"GET", "application/problem+json;q=0.9", page, json, `"code":"origin_down"`},
+		{"GET", "application/json", Page{Status: http.StatusNotFound, Title: "Not here"}, json, `"message":"Not here."`},
+		{"HEAD", "application/json", page, json, ""},
+		{"HEAD", "text/html", page, html, ""},
+	} {
+		r := httptest.NewRequest(test.method, "http://shop.example.com/", nil)
+		r.Header.Set("Accept", test.accept)
+		w := httptest.NewRecorder()
+		New("", slog.New(slog.DiscardHandler)).Answer(w, r, test.page)
+		h, body := w.Header(), w.Body.String()
+		if w.Code != test.page.Status || h.Get("Content-Type") != test.form || !strings.Contains(body, test.want) || (body == "") != (test.method == "HEAD") {
+			t.Errorf("%s for %q: got %d, %s, %q, want %d, %s, %q in it", test.method, test.accept, w.Code, h.Get("Content-Type"), body, test.page.Status, test.form, test.want)
+		}
+		if length := h.Get("Content-Length"); length == "0" || body != "" && length != strconv.Itoa(len(body)) {
+			t.Errorf("%s for %q: got length %s of %d bytes", test.method, test.accept, length, len(body))
+		}
+		if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || test.form == html && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s for %q: got header %v, want that nothing is kept, guessed or run", test.method, test.accept, h)
 		}
 	}
 }

@@ -97,6 +97,40 @@ func TestWhoHoldsMostMakesRoom(t *testing.T) {
 	}
 }
 
+// TestOnlyBodiesThatComeMakeRoom, and only those of the endpoint that is full: neither one
+// that has come, and is on its way to the origin, nor one of another endpoint.
+func TestOnlyBodiesThatComeMakeRoom(t *testing.T) {
+	var ended []*keptBody
+	holds := func(h *Holding, n int, bytes int64) *keptBody {
+		k := &keptBody{of: h, from: block(n), most: heldOfAll}
+		k.end = func() { ended = append(ended, k) }
+		h.begin(k)
+		for ; bytes > 0 && h.take(k, lastPart); bytes -= lastPart {
+		}
+		return k
+	}
+	room := new(Room)
+	site, other := &Holding{Of: room}, &Holding{Of: room}
+	one, two := holds(site, 1, heldOfAddress/2), holds(site, 1, heldOfAddress/2)
+	has := holds(site, 2, heldOfAll)
+	holds(other, 1, heldOfAll) // of the same stranger, and longer
+	site.come(has)
+	small := holds(site, 3, 0)
+	if err := small.keep(make([]byte, 1)); err != nil || len(ended) != 1 || ended[0] != one && ended[0] != two {
+		t.Fatalf("one more body: got error %v, %d ended, want one of the stranger's that come", err, len(ended))
+	}
+	site.give(ended[0], heldOfAddress/2)
+	rest := holds(site, 4, heldOfAll)
+	for _, k := range []*keptBody{one, two, small, rest} {
+		site.come(k)
+	}
+	ended = nil
+	last := holds(site, 5, 0)
+	if err := last.keep(make([]byte, 2*lastPart)); !errors.Is(err, errNoRoom) || len(ended) > 0 {
+		t.Errorf("where all have come: got error %v, %d ended, want no room", err, len(ended))
+	}
+}
+
 func TestKeptBody(t *testing.T) {
 	at := &Holding{Of: new(Room)}
 	want := make([]byte, 1<<20+5)
