@@ -289,6 +289,7 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 		{"", "requests show r_1 --reveal", "GET /api/v1/requests/r_1?reveal=true"},
 		{"", "requests replay r_1", "POST /api/v1/requests/r_1/replay {}"},
 		{"", "requests replay r_1 --method PUT --path /x --body=", `POST /api/v1/requests/r_1/replay {"method":"PUT","path":"/x","body":""}`},
+		{"", "requests replay r_1 --body=L\xe4den", `POST /api/v1/requests/r_1/replay {"body_base64":"TORkZW4="}`},
 		{"", "requests clear", "DELETE /api/v1/requests"},
 		{"", "requests export --reveal", "GET /api/v1/requests.har?reveal=true"},
 		{"", "logs --level error --limit 7", "GET /api/v1/logs?level=error&limit=7"},
