@@ -319,6 +319,22 @@ func TestHeaderFlagsThatAreNone(t *testing.T) {
 	}
 }
 
+// TestFlagsOfAnotherEncodingAreRefused: the daemon would be told other characters.
+func TestFlagsOfAnotherEncodingAreRefused(t *testing.T) {
+	d := newFakeDaemon(t)
+	for name, value := range map[string]string{"name": "L\xe4den", "request_header": "X-Env: L\xe4den", "response_header": "X-Env: L\xe4den", "path": "/l\xe4den=8080"} {
+		for _, args := range [][]string{{"tunnel", "create", "3000"}, {"tunnel", "update", "t_1"}} {
+			code, _, errs := run(t, "", append(args, "--"+name, value)...)
+			if code != command.ExitUsage || !strings.Contains(errs, "it must be UTF-8") {
+				t.Errorf("%s --%s: got exit code %d, %q", args, name, code, errs)
+			}
+		}
+	}
+	if asked := d.changes(); len(asked) > 0 {
+		t.Errorf("the daemon was asked for %q", asked)
+	}
+}
+
 func TestPathFlagsThatAreNone(t *testing.T) {
 	const form = "it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path, and ,host=NAME for the Host that it sees"
 	for flag, want := range map[string]string{
