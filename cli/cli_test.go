@@ -289,6 +289,7 @@ func TestFlagsReachTheDaemon(t *testing.T) {
 		{"", "requests show r_1 --reveal", "GET /api/v1/requests/r_1?reveal=true"},
 		{"", "requests replay r_1", "POST /api/v1/requests/r_1/replay {}"},
 		{"", "requests replay r_1 --method PUT --path /x --body=", `POST /api/v1/requests/r_1/replay {"method":"PUT","path":"/x","body":""}`},
+		{"", "requests replay r_1 --body=L\xe4den", `POST /api/v1/requests/r_1/replay {"body_base64":"TORkZW4="}`},
 		{"", "requests clear", "DELETE /api/v1/requests"},
 		{"", "requests export --reveal", "GET /api/v1/requests.har?reveal=true"},
 		{"", "logs --level error --limit 7", "GET /api/v1/logs?level=error&limit=7"},
@@ -315,6 +316,22 @@ func TestHeaderFlagsThatAreNone(t *testing.T) {
 	code, _, errs := run(t, "", "https", "3000", "--response_header", "X-Env: a", "--response_header", "x-env: b")
 	if code != command.ExitUsage || !strings.Contains(errs, "X-Env is there twice") {
 		t.Errorf("twice: got exit code %d, %q", code, errs)
+	}
+}
+
+// TestFlagsOfAnotherEncodingAreRefused: the daemon would be told other characters.
+func TestFlagsOfAnotherEncodingAreRefused(t *testing.T) {
+	d := newFakeDaemon(t)
+	for name, value := range map[string]string{"name": "L\xe4den", "request_header": "X-Env: L\xe4den", "response_header": "X-Env: L\xe4den", "path": "/l\xe4den=8080"} {
+		for _, args := range [][]string{{"tunnel", "create", "3000"}, {"tunnel", "update", "t_1"}} {
+			code, _, errs := run(t, "", append(args, "--"+name, value)...)
+			if code != command.ExitUsage || !strings.Contains(errs, "it must be UTF-8") {
+				t.Errorf("%s --%s: got exit code %d, %q", args, name, code, errs)
+			}
+		}
+	}
+	if asked := d.changes(); len(asked) > 0 {
+		t.Errorf("the daemon was asked for %q", asked)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -73,6 +74,36 @@ func TestShortFormHoldsItsTunnel(t *testing.T) {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	held.waitFor(t, "t_1", 0)
+}
+
+// TestShortFormThatEndsWhileItAsksRemovesWhatItGets: Ctrl-C may come while its tunnel is
+// being made, which would be public for a while, and in the way of the next one.
+func TestShortFormThatEndsWhileItAsksRemovesWhatItGets(t *testing.T) {
+	d := newFakeDaemon(t)
+	d.streamEvents("status " + statusJSON)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	plain := d.Config.Handler
+	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method+" "+r.URL.Path == "POST /api/v1/tunnels" {
+			close(asked)
+			<-answer
+		}
+		plain.ServeHTTP(w, r)
+	})
+	ctx, interrupt := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() {
+		code <- Run(ctx, &Env{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: os.Getenv}, []string{"http", "3000"})
+	}()
+	<-asked
+	interrupt()
+	close(answer)
+	if got := <-code; got != command.ExitDone {
+		t.Errorf("got exit code %d, want 0", got)
+	}
+	if asked := d.changes(); asked[len(asked)-1] != "DELETE /api/v1/tunnels/t_1" {
+		t.Errorf("at the end got %q, want the tunnel removed", asked)
+	}
 }
 
 // made is the tunnel t_3, which the fake daemon makes in place of t_1.

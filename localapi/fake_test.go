@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,7 @@ type fakeAgent struct {
 	filters  []inspect.Filter
 	paused   bool
 	har      string
+	harErr   error         // after it
 	holding  int           // holds that last
 	gone     chan struct{} // what holders wait for; nil: holds end at once
 	visiting chan string   // who was visited last, once that has ended; nil: nobody asks
@@ -356,7 +358,7 @@ func (f *fakeAgent) ClearRequests() {}
 
 func (f *fakeAgent) WriteHAR(w io.Writer, _ inspect.Filter, _ bool) error {
 	_, err := io.WriteString(w, f.har)
-	return err
+	return cmp.Or(err, f.harErr)
 }
 
 func (f *fakeAgent) ReadHAR(r io.Reader) (int, error) {

@@ -2,6 +2,8 @@ package localapi
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -215,8 +217,11 @@ func (s *Server) exportHAR(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="adit.har"`)
 	if err := s.cfg.Agent.WriteHAR(w, f, reveal); err != nil {
-		// The answer has begun: ending it as broken is all that is left.
-		s.log.Warn("the archive could not be written", "error", err)
+		// The answer has begun: ending it as broken is all that is left. Of a reader
+		// who has gone, or takes no more, nobody need be told.
+		if _, gone := errors.AsType[*net.OpError](err); !gone {
+			s.log.Warn("the archive could not be written", "error", err)
+		}
 		panic(http.ErrAbortHandler)
 	}
 	return nil

@@ -14,19 +14,20 @@ import (
 type Flags struct {
 	Kind string // the type; a short form sets it
 
-	mode, localIP, domain, name, localScheme, hostHeader, proxyProtocol string
-	localPort, remotePort                                               int
-	inspect                                                             bool
-	requestHeaders, responseHeaders                                     headerFlag
-	paths                                                               pathFlag
-	visitors                                                            []string
+	mode, localIP, domain, localScheme, hostHeader, proxyProtocol string
+	name                                                          textFlag
+	localPort, remotePort                                         int
+	inspect                                                       bool
+	requestHeaders, responseHeaders                               headerFlag
+	paths                                                         pathFlag
+	visitors                                                      []string
 }
 
 // Shared adds the flags that the short forms have too.
 func (f *Flags) Shared(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "", "standard; balanced to share the address with other agents; private for no public address, see adit visit")
 	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
-	flags.StringVar(&f.name, "name", "", "a name for people")
+	flags.Var(&f.name, "name", "a name for people")
 	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
 	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
 	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
@@ -50,7 +51,7 @@ func (f *Flags) All(flags *pflag.FlagSet) {
 func (f *Flags) Create() client.TunnelCreate {
 	in := client.TunnelCreate{
 		Type: client.TunnelType(f.Kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
-		Domain: f.domain, Name: f.name, LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
+		Domain: f.domain, Name: string(f.name), LocalScheme: client.LocalScheme(f.localScheme), RemotePort: f.remotePort,
 		HostHeader: f.hostHeader, RequestHeaders: f.requestHeaders.fields, ResponseHeaders: f.responseHeaders.fields,
 		Paths: f.paths.paths, Visitors: f.visitors, ProxyProtocol: client.ProxyProtocol(f.proxyProtocol),
 	}
@@ -73,7 +74,7 @@ func (f *Flags) Update(flags *pflag.FlagSet) client.TunnelUpdate {
 	given("local_ip", func() { in.LocalIP = &f.localIP })
 	given("local_port", func() { in.LocalPort = &f.localPort })
 	given("domain", func() { in.Domain = &f.domain })
-	given("name", func() { in.Name = &f.name })
+	given("name", func() { in.Name = (*string)(&f.name) })
 	given("local_scheme", func() { in.LocalScheme = (*client.LocalScheme)(&f.localScheme) })
 	given("remote_port", func() { in.RemotePort = &f.remotePort })
 	given("host_header", func() { in.HostHeader = &f.hostHeader })

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -30,6 +31,9 @@ func (h *headerFlag) Set(text string) error {
 	}
 	if text == "" {
 		return nil
+	}
+	if !utf8.ValidString(text) {
+		return errNotUTF8
 	}
 	name, value, ok := strings.Cut(text, ":")
 	if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); !ok || name == "" {

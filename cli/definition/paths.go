@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"adit/internal/visible"
 	"adit/localapi/client"
@@ -31,6 +32,9 @@ func (f *pathFlag) Set(text string) error {
 	}
 	if text == "" {
 		return nil
+	}
+	if !utf8.ValidString(text) {
+		return errNotUTF8
 	}
 	text, p := pathWords(text)
 	if strings.HasSuffix(text, ",host=") {

@@ -19,6 +19,10 @@ const (
 	againTries = 10
 )
 
+// answerWait is how long a short form that is ended waits for the answer to its request
+// for a tunnel, which nobody else would know to remove.
+const answerWait = 3 * time.Second
+
 // nameTries is how many names are tried before the daemon gives one.
 const nameTries = 9
 
@@ -40,9 +44,11 @@ type heldTunnel struct {
 }
 
 // create makes the tunnel that in says, and begins to hold it in place of the
-// one before.
+// one before. It may do so although ctx has ended meanwhile.
 func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client.Tunnel, error) {
-	ask := func() (client.Tunnel, error) { return h.client.CreateTunnel(ctx, in) }
+	asking, cancel := outlasting(ctx, answerWait)
+	defer cancel()
+	ask := func() (client.Tunnel, error) { return h.client.CreateTunnel(asking, in) }
 	in.Held = true
 	t, err := daemon.Patiently(ctx, ask)
 	if refuses(err, "held") {
@@ -72,6 +78,13 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 		})
 	}
 	return t, nil
+}
+
+// outlasting returns a context that ends d after ctx does.
+func outlasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
 // again makes the tunnel anew that the daemon has forgotten, at the address that

@@ -3,8 +3,10 @@
 package requests
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -126,6 +128,10 @@ func replayCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 				if cmd.Flags().Changed(name) {
 					*field = map[string]*string{"method": &method, "path": &path, "body": &body}[name]
 				}
+			}
+			if !utf8.ValidString(body) { // JSON has no such text
+				encoded := base64.StdEncoding.EncodeToString([]byte(body))
+				edit.Body, edit.BodyBase64 = nil, &encoded
 			}
 			c, err := find.Client(cmd.Context())
 			if err != nil {

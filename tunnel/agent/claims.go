@@ -205,7 +205,7 @@ func (l *live) claimAll(ctx context.Context) {
 
 // claimRound tries every tunnel once and returns how many should be tried again. Where
 // one got what it asked for, what another was refused may be free by now: then it has
-// claimAll look again.
+// claimAll look again, and the log need not tell of the refusal yet.
 func (l *live) claimRound(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
@@ -220,26 +220,29 @@ func (l *live) claimRound(ctx context.Context) int {
 		wg   sync.WaitGroup
 		mu   sync.Mutex
 		left int
-		got  int       // how many were granted
-		lost []*tunnel // that asked for what another has
-		next = make(chan *tunnel)
+		got  int // how many were granted
+		// Those that asked for what another has, and what they were told.
+		lost     []*tunnel
+		refusals []error
+		next     = make(chan *tunnel)
 	)
 	for range min(claimers, len(todo)) {
 		wg.Go(func() {
 			for t := range next {
 				err := l.claim(ctx, t, true)
-				if err != nil {
+				p, _ := errors.AsType[*wire.Problem](err)
+				taken := p != nil && p.Code == wire.CodeTaken
+				if err != nil && !taken {
 					a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", err)
 				}
-				var p *wire.Problem
 				mu.Lock()
 				switch {
 				case err == nil:
 					got++
+				case taken:
+					lost, refusals = append(lost, t), append(refusals, err)
 				case !control.Refused(err):
 					left++
-				case errors.As(err, &p) && p.Code == wire.CodeTaken:
-					lost = append(lost, t)
 				}
 				mu.Unlock()
 			}
@@ -258,6 +261,10 @@ func (l *live) claimRound(ctx context.Context) int {
 	wg.Wait()
 	if len(lost) > 0 && (got > 0 || l.forgoFor(ctx, lost)) {
 		l.look()
+		return left
+	}
+	for i, t := range lost {
+		a.log.Warn("tunnel not claimed", "tunnel", t.id, "error", refusals[i])
 	}
 	return left
 }

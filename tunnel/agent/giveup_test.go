@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"adit/tunnel/agent/definition"
@@ -65,14 +68,17 @@ func wantURL(t *testing.T, a *Agent, id, url string) {
 }
 
 // Two or more declared tunnels exchange their names in one change of the file, while
-// the daemon runs or before it starts again.
+// the daemon runs or before it starts again. The log tells of nothing to be done, as the
+// first of them is refused only until the others have given theirs up.
 func TestDeclaredTunnelsExchangeTheirNames(t *testing.T) {
 	for name, restarted := range map[string]bool{"in a running daemon": false, "before a start": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newFakeRelay(t)
 			r.owns()
 			dir := t.TempDir()
-			a, stop := configured(t, r, Config{StateDir: dir})
+			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			a, stop := configured(t, r, Config{StateDir: dir, Logger: logger})
 			names := []string{"a.relay.test", "b.relay.test", "c.relay.test"}
 			specs := make([]definition.Tunnel, 3)
 			for i, name := range []string{"one", "two", "three"} {
@@ -84,7 +90,7 @@ func TestDeclaredTunnelsExchangeTheirNames(t *testing.T) {
 			}
 			if restarted {
 				stop()
-				a, _ = startAgent(t, Config{StateDir: dir})
+				a, stop = startAgent(t, Config{StateDir: dir, Logger: logger})
 			}
 			for i := range specs {
 				specs[i].Domain = names[(i+1)%3]
@@ -92,6 +98,10 @@ func TestDeclaredTunnelsExchangeTheirNames(t *testing.T) {
 			declareAll(t, a, specs...)
 			for i := range specs {
 				wantURL(t, a, declaredID(specs[i].Name), "https://"+names[(i+1)%3])
+			}
+			stop()
+			if strings.Contains(log.String(), "not claimed") {
+				t.Errorf("the log tells of what mends itself: %s", &log)
 			}
 		})
 	}

@@ -1,0 +1,28 @@
+package definition
+
+import (
+	"errors"
+	"unicode/utf8"
+)
+
+// errNotUTF8 is what bytes of another encoding are refused with, as those of a terminal
+// in Latin-1: in JSON they would become other characters.
+var errNotUTF8 = errors.New("it must be UTF-8")
+
+// textFlag is a text of UTF-8.
+type textFlag string
+
+// String implements pflag.Value.
+func (f *textFlag) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *textFlag) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (f *textFlag) Set(text string) error {
+	if !utf8.ValidString(text) {
+		return errNotUTF8
+	}
+	*f = textFlag(text)
+	return nil
+}
