@@ -43,7 +43,11 @@ type acmeLab struct {
 
 var pebbleProgram = sync.OnceValues(func() (string, error) { return buildTool("github.com/letsencrypt/pebble/v2/cmd/pebble") })
 
-// freeAddr is an address of loopback that nobody listens on.
+// oneLab is held by the lab that there is: certmagic keeps the challenges and renewals of
+// a process by their names, which all labs' are the same.
+var oneLab sync.Mutex
+
+// newACMELab makes a lab once those of tests beside this one have ended.
 func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 	tb.Helper()
 	if testing.Short() {
@@ -54,6 +58,8 @@ func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 	if err != nil {
 		require.Missing(tb, "Pebble cannot be built: %v", err)
 	}
+	oneLab.Lock()
+	tb.Cleanup(oneLab.Unlock)
 	l := &acmeLab{dir: tb.TempDir(), program: program, cfg: testConfig(tb.TempDir()), zone: startZone(tb, "relay.test.")}
 	l.cfg.EdgeHTTPListen, l.cfg.EdgeHTTPSListen = freeport.Loopback(tb), freeport.Loopback(tb)
 	l.cfg.Limits.HeaderTime = "30s" // a handshake waits for three quarters of it
