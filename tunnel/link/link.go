@@ -77,6 +77,17 @@ type Session interface {
 	Close(reason string) error
 }
 
+// Prober is a Session that can ask for a sign of life before its time.
+type Prober interface{ Probe() }
+
+// Probe asks the peer of s for a sign of life at once, if s is a Prober. What comes shows
+// in Stats.LastReceived.
+func Probe(s Session) {
+	if p, ok := s.(Prober); ok {
+		p.Probe()
+	}
+}
+
 // Stream is one reliable byte stream inside a session. Close ends both
 // directions; what was written before is still delivered.
 type Stream interface {

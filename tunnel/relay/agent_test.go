@@ -136,8 +136,15 @@ const originDeaf = "deaf"
 
 func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, error) {
 	tb.Helper()
+	return dialAgentBy(tb, token, instance, link.DialConfig{Transport: transport})
+}
+
+// dialAgentBy is dialAgent with what else is to be known of how to dial.
+func dialAgentBy(tb testing.TB, token wire.Token, instance string, cfg link.DialConfig) (*fakeAgent, error) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := link.Dial(ctx, link.DialConfig{Relay: token.Relay, Fingerprint: token.Fingerprint, Transport: transport})
+	cfg.Relay, cfg.Fingerprint = token.Relay, token.Fingerprint
+	s, err := link.Dial(ctx, cfg)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -33,12 +33,14 @@ func (r *Relay) moveOff(ctx context.Context) {
 	r.mesh.Drain()
 	r.members.Renew(ctx)
 	list := r.roster.All()
-	leaving := make([]*routing.Agent, 0, len(list))
 	for _, s := range list {
 		s.agent.Leaving.Store(true)
-		leaving = append(leaving, &s.agent)
 	}
-	r.edge.Reorder(leaving...)
+	var faces []routing.Face
+	for _, ep := range r.edge.Endpoints() {
+		faces = append(faces, ep.Face)
+	}
+	r.edge.Reorder(faces...)
 	leave, _ := time.ParseDuration(r.cfg.Nodes.Leave)
 	ctx, cancel := context.WithTimeout(ctx, max(moveTime, leave))
 	defer cancel()

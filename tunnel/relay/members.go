@@ -34,7 +34,7 @@ func (r *Relay) openNodes() error {
 	r.far = far.New(far.Config{
 		Edge: r.edge, Claims: r.store.Claims, Roster: &r.roster, Account: r.accounts.Of, Told: r.store.Told, Log: r.log,
 		Draining: func(node string) bool { return r.mesh.Peers()[node].Draining }, Changed: func() { r.members.Look() },
-		Policies: r.store.Policies, Learn: r.learnPolicy,
+		Policies: r.store.Policies, Learn: r.learnPolicy, Came: r.cameElsewhere,
 	})
 	if r.store.Nodes == nil {
 		return nil

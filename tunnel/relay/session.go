@@ -172,7 +172,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected; end one, or ask the relay's operator for more"}
 	}
 	if r.mesh != nil {
-		r.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance})
+		r.mesh.AgentUp(nodes.Agent{Session: s.id, ClientID: s.client.ID, Instance: s.hello.Instance, Beside: s.hello.Beside})
 	}
 	r.log.Info("agent connected", "client", s.client.Name, "instance", s.hello.Instance,
 		"address", s.link.RemoteAddr().String(), "transport", string(s.link.Transport()), "version", s.hello.Version)

@@ -379,10 +379,10 @@ func (s *Session) watch() {
 			s.end(s.cfg.Timeout)
 			return
 		case silent >= s.cfg.KeepAlive:
-			s.askAlive()
+			s.Probe()
 			wait = s.cfg.KeepAlive + tick/2 // by then it was answered an interval ago
 		case busy && silent >= tick:
-			s.askAlive()
+			s.Probe()
 		case !busy:
 			wait = s.cfg.KeepAlive - silent
 		}
@@ -406,7 +406,8 @@ func (s *Session) traffic() {
 	}
 }
 
-func (s *Session) askAlive() {
+// Probe asks the peer for a sign of life at once.
+func (s *Session) Probe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ping()

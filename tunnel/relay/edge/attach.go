@@ -13,8 +13,8 @@ func (e *Edge) Attach(f routing.Face, b *routing.Backend) (*routing.Endpoint, er
 // Detach takes a tunnel from behind its face, as Table.Detach does.
 func (e *Edge) Detach(f routing.Face, b *routing.Backend) { e.table.Detach(f, b) }
 
-// Reorder sorts the ways to the agents' tunnels anew, as Table.Reorder does.
-func (e *Edge) Reorder(agents ...*routing.Agent) { e.table.Reorder(agents...) }
+// Reorder sorts the ways to the tunnels behind faces anew, as Table.Reorder does.
+func (e *Edge) Reorder(faces ...routing.Face) { e.table.Reorder(faces...) }
 
 // Serves reports whether there is an endpoint of a target.
 func (e *Edge) Serves(target string) bool { return e.table.Serves(target) }

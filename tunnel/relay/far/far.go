@@ -26,7 +26,7 @@ import (
 type Edge interface {
 	Attach(f routing.Face, b *routing.Backend) (*routing.Endpoint, error)
 	Detach(f routing.Face, b *routing.Backend)
-	Reorder(agents ...*routing.Agent)
+	Reorder(faces ...routing.Face)
 }
 
 // Claims is what the store has of claims.
@@ -57,6 +57,9 @@ type Config struct {
 	Learn   func(target string, rev uint64)
 	Roster  Roster
 	Account func(clientID string) *shape.Account
+	// Came is called when an agent has come to another node, with the node that it says
+	// that it has another session with, if any. It must not wait.
+	Came func(a roster.Agent, beside string)
 	// Draining reports whether a node ends.
 	Draining func(node string) bool
 	// Told takes what another node has written to the store.
@@ -103,6 +106,8 @@ func New(cfg Config) *Agents {
 
 // SessionUp takes an agent on another node in.
 func (f *Agents) SessionUp(s *nodes.Session) {
+	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
+	defer f.cfg.Came(key, s.Beside)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := &agent{session: s, tunnels: make(map[string]*tunnel)}
@@ -110,7 +115,6 @@ func (f *Agents) SessionUp(s *nodes.Session) {
 	a.agent.Account = f.cfg.Account(s.ClientID)
 	a.agent.Leaving.Store(f.cfg.Draining(s.Node))
 	f.sessions[s] = a
-	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
 	f.byAgent[key] = append(f.byAgent[key], a)
 	f.byClient[s.ClientID]++
 	f.cfg.Roster.Came(key)
@@ -278,15 +282,17 @@ func (f *Agents) holds(t *tunnel) bool {
 // NodeChanged has visitors turn away from a node that ends, and tells agents.
 func (f *Agents) NodeChanged(node string) {
 	if f.cfg.Draining(node) {
-		var leaving []*routing.Agent
+		var left []routing.Face
 		f.mu.Lock()
 		for _, a := range f.sessions {
 			if a.session.Node == node && !a.agent.Leaving.Swap(true) {
-				leaving = append(leaving, &a.agent)
+				for _, t := range a.tunnels {
+					left = append(left, t.face)
+				}
 			}
 		}
 		f.mu.Unlock()
-		f.cfg.Edge.Reorder(leaving...)
+		f.cfg.Edge.Reorder(left...)
 	}
 	f.cfg.Changed()
 }

@@ -38,6 +38,7 @@ func newPlace() *place {
 	p.Agents = New(Config{
 		Edge: p, Claims: p, Roster: p, Account: func(string) *shape.Account { return nil },
 		Draining: func(node string) bool { return p.draining[node] }, Changed: func() { p.note("changed") },
+		Came:     func(a roster.Agent, beside string) { p.note("%s is beside %q", a.Instance, beside) },
 		Policies: p, Learn: func(target string, rev uint64) { p.note("learn %s %d", target, rev) },
 		Told: func(table.Change) { p.note("told") }, Log: slog.New(slog.DiscardHandler),
 	})
@@ -80,9 +81,9 @@ func (p *place) Detach(f routing.Face, b *routing.Backend) {
 	p.note("detach %s #%d", f.Domain, b.Number)
 }
 
-func (p *place) Reorder(agents ...*routing.Agent) {
-	for _, a := range agents {
-		p.note("reorder %s", a.Instance)
+func (p *place) Reorder(faces ...routing.Face) {
+	for _, f := range faces {
+		p.note("reorder %s", f.Domain)
 	}
 }
 
@@ -122,7 +123,8 @@ func TestTunnelsAreServedAsClaimsSay(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", what, got, want)
 		}
 	}
-	step("an agent comes", "came i1", func() { p.SessionUp(s) })
+	s.Beside = "a"
+	step("an agent comes", `came i1, i1 is beside "a"`, func() { p.SessionUp(s) })
 	step("a tunnel ahead of its claim", "", func() { p.TunnelUp(s, shop(1)) })
 	step("its claim", "attach shop #1", func() { p.claim("c", "i1"); p.Review("t") })
 	step("the same again", "", func() { p.TunnelUp(s, shop(1)) })
@@ -198,8 +200,7 @@ func TestPortsThatAreTakenAreTriedAgain(t *testing.T) {
 		p.SessionUp(s)
 		p.TunnelUp(s, shop(1))
 		time.Sleep(2 * retryEvery)
-		if got := p.since(); got != "came i1" {
-			t.Errorf("while the port is taken: %s", got)
+		if got := p.since(); got != `came i1, i1 is beside ""` {
 		}
 		p.mu.Lock()
 		p.busy = false
@@ -230,7 +231,7 @@ func TestNodesThatEndAreLeft(t *testing.T) {
 	}
 	p.since()
 	p.draining["d"] = true
-	for _, want := range []string{"reorder i1, changed", "changed"} {
+	for _, want := range []string{"reorder shop, changed", "changed"} {
 		if p.NodeChanged("d"); p.since() != want {
 			t.Errorf("node d ends: want %q", want)
 		}

@@ -44,6 +44,9 @@ type Agent struct {
 	Session  string `json:"session"` // id
 	ClientID string `json:"client_id"`
 	Instance string `json:"instance"`
+	// Beside is the node that the agent said, as it came, that it has another session
+	// with. Empty: with none, or the node that tells does not know.
+	Beside string `json:"beside,omitempty"`
 }
 
 // Tunnel is a tunnel that a session serves.

@@ -33,7 +33,7 @@ func inTurn(list []*Backend, turn uint32) []*Backend {
 	order := make([]place, len(list))
 	for i := range list {
 		b := list[(start+i)%len(list)]
-		order[i] = place{b, b.out.Load() || b.Agent.Session.Err() != nil, b.tunnel().busy.Load()}
+		order[i] = place{b, b.out.Load() || b.Agent.Unheard.Load() || b.Agent.Session.Err() != nil, b.tunnel().busy.Load()}
 	}
 	slices.SortStableFunc(order, func(a, b place) int {
 		if a.out != b.out {

@@ -64,6 +64,9 @@ type Agent struct {
 	// Leaving is set while the session is only for visitors that no other can
 	// take. Reorder has endpoints see a change.
 	Leaving atomic.Bool
+	// Unheard is set while it is not known whether the agent still is at the other end.
+	// Reorder has endpoints see a change.
+	Unheard atomic.Bool
 	Account *shape.Account // of the client; may be nil
 
 	Flows flows.Table // of its UDP visitors
@@ -147,6 +150,9 @@ func (b *Backend) rank() int {
 	}
 	if b.Agent.Leaving.Load() {
 		n += 2
+	}
+	if b.Agent.Unheard.Load() {
+		n += 4
 	}
 	return n
 }

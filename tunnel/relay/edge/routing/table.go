@@ -138,7 +138,8 @@ func (t *Table) Served() map[string]int {
 
 // Attach puts a tunnel behind a face, which is opened if it is new. A tunnel of
 // the same agent and key is replaced, and in standard mode any other; visitors
-// that are under way stay where they are. The error says why a port cannot be
+// that are under way stay where they are, but for flows of a session that the agent has
+// left for another. The error says why a port cannot be
 // opened, or is ErrEnding.
 func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 	t.attach.Lock()
@@ -168,16 +169,25 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 		return ep, nil
 	}
 	next := []*Backend{b}
+	var left *Backend // by its agent, for another session
 	for _, old := range ep.all() {
 		if (f.Mode == wire.ModeBalanced || old.sibling(b)) && !old.same(b) {
 			next = append(next, old)
-		} else {
-			old.end()
+			continue
 		}
+		if old.same(b) && old.Agent != b.Agent {
+			left = old
+		}
+		old.end()
 	}
 	ep.set(next)
 	t.cfg.Bind(ep)
 	ep.endUninvited()
+	if left != nil {
+		// Who is at the other end of the session before may be gone for good, and its
+		// flows have no end by which to find out.
+		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of == left })
+	}
 	return ep, nil
 }
 
@@ -260,21 +270,14 @@ func (t *Table) Invitations(g visitor.Guest, instance string) []Face {
 	return faces
 }
 
-// Reorder sorts the ways to the agents' tunnels anew, after their Leaving has
-// changed.
-func (t *Table) Reorder(agents ...*Agent) {
-	if len(agents) == 0 {
-		return
-	}
-	moved := make(map[*Agent]bool, len(agents))
-	for _, a := range agents {
-		moved[a] = true
-	}
+// Reorder sorts the ways to the tunnels behind faces anew, after an agent's Leaving or
+// Unheard has changed.
+func (t *Table) Reorder(faces ...Face) {
 	t.attach.Lock()
 	defer t.attach.Unlock()
-	for _, ep := range t.Endpoints() {
-		if list := ep.all(); len(list) > 1 && slices.ContainsFunc(list, func(b *Backend) bool { return moved[b.Agent] }) {
-			ep.set(list)
+	for _, f := range faces {
+		if ep := t.get(f.Place()); ep != nil {
+			ep.set(ep.all())
 		}
 	}
 }
