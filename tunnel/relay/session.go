@@ -187,8 +187,10 @@ func (r *Relay) join(s *session) *wire.Problem {
 	return nil
 }
 
-// retire ends a replaced session.
+// retire ends a replaced session. Where its agent's process was killed it need not be
+// waited for, and visitors who ask there are served by the other once it has the tunnels.
 func (r *Relay) retire(old, by *session) {
+	dead := !old.answers()
 	deadline := time.NewTimer(replacedTime)
 	defer deadline.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -202,9 +204,14 @@ func (r *Relay) retire(old, by *session) {
 		case <-deadline.C:
 			idle = 10
 		case <-tick.C:
-			if old.moved(by) && old.link.Stats().Streams <= int(old.streams.Load()) {
+			switch {
+			case !old.moved(by):
+				idle = 0
+			case dead:
+				idle = 10
+			case old.link.Stats().Streams <= int(old.streams.Load()):
 				idle++
-			} else {
+			default:
 				idle = 0
 			}
 		}

@@ -9,45 +9,52 @@ import (
 )
 
 const (
-	// unheardTime is how long an agent may leave it open whether it still is here, after it
-	// came to another node as if it was not. By itself a session without traffic is found
-	// to be dead only after its keep-alive.
-	unheardTime = 3 * time.Second
+	// unheardTime, or four round trips, is how long an agent that came anew may leave it
+	// open whether it still is at the other end of the session that it had. By itself a
+	// session whose visitors wait is found to be dead after three seconds, and another
+	// after its keep-alive.
+	unheardTime = time.Second
 	unheardLook = 20 * time.Millisecond
 )
 
 // cameElsewhere is told that an agent has come to another node, and of the node that it
 // says that it has its other session with. A process that has taken the place of one that
 // was killed knows nothing of the sessions that it had: one here may be dead, and nobody
-// has noticed yet.
+// has noticed yet. Visitors go other ways, where there are any, until it is heard.
 func (r *Relay) cameElsewhere(a roster.Agent, beside string) {
-	if s := r.roster.Newest(a); s != nil && beside != r.id && !s.agent.Unheard.Swap(true) {
-		r.edge.Reorder(s.faces()...)
-		r.task(func() { r.hear(s) })
+	s := r.roster.Newest(a)
+	if s == nil || beside == r.id || s.agent.Unheard.Swap(true) {
+		return
 	}
+	r.edge.Reorder(s.faces()...)
+	r.task(func() {
+		if !s.answers() {
+			s.link.Close("the agent came to another node, and is not heard here")
+			return
+		}
+		s.agent.Unheard.Store(false)
+		r.edge.Reorder(s.faces()...)
+	})
 }
 
-// hear has visitors go other ways, where there are any, until the agent is heard here.
-func (r *Relay) hear(s *session) {
+// answers asks whether the agent still is at the other end, and waits for a sign of life.
+func (s *session) answers() bool {
 	asked := time.Now()
 	link.Probe(s.link)
-	end := time.NewTimer(unheardTime)
+	end := time.NewTimer(max(unheardTime, 4*s.link.Stats().RTT))
 	defer end.Stop()
 	look := time.NewTicker(unheardLook)
 	defer look.Stop()
 	for {
 		select {
-		case <-look.C:
 		case <-s.link.Done():
-			return
+			return false
 		case <-end.C:
-			s.link.Close("the agent came to another node, and is not heard here")
-			return
-		}
-		if s.link.Stats().LastReceived.After(asked) {
-			s.agent.Unheard.Store(false)
-			r.edge.Reorder(s.faces()...)
-			return
+			return false
+		case <-look.C:
+			if s.link.Stats().LastReceived.After(asked) {
+				return true
+			}
 		}
 	}
 }

@@ -23,12 +23,11 @@ const maxInterim = 32
 // request is written and the answer read by the goroutine that serves the
 // visitor; a request's body has one more.
 type exchange struct {
-	of      *Forwarder
-	w       *Writer
-	r       *http.Request
-	ctx     context.Context
-	to      *Route
-	upgrade string // the protocol that the visitor asks to change to; empty: none
+	of  *Forwarder
+	w   *Writer
+	r   *http.Request
+	ctx context.Context
+	to  *Route
 
 	backend *routing.Backend
 	stream  *origin.Stream
@@ -44,8 +43,9 @@ func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to
 	if len(order) == 0 {
 		return origin.ErrNoAgent
 	}
-	x := &exchange{of: f, w: w, r: r, ctx: ctx, to: to, upgrade: message.Upgrade(r, to.stream)}
-	for i, b := range order {
+	x := &exchange{of: f, w: w, r: r, ctx: ctx, to: to}
+	for i := 0; i < len(order); i++ {
+		b := order[i]
 		to.take(b)
 		x.backend = b
 		answer, err := x.ask()
@@ -58,6 +58,9 @@ func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to
 			}
 			x.answer(answer)
 			return nil
+		}
+		if i == len(order)-1 {
+			order = to.more(order)
 		}
 		if i == len(order)-1 || !f.tryAnother(to.Endpoint, b, err) || w.body.touched() || ctx.Err() != nil || !mayRepeat(r.Method, err) || w.begun() {
 			return err

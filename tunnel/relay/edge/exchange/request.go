@@ -16,7 +16,7 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.S
 func (x *exchange) writeHead() error {
 	head := message.Head{
 		Host: cmp.Or(x.backend.HostHeader, x.r.Host), Target: x.backend.Target(x.to.Target), Prefix: x.backend.Prefix(),
-		Upgrade: x.upgrade, Way: &x.to.Way, Changes: x.backend.Requests,
+		Upgrade: x.to.upgrade, Way: &x.to.Way, Changes: x.backend.Requests,
 	}
 	w := writers.Get().(*bufio.Writer)
 	w.Reset(x.stream.Conn)

@@ -29,6 +29,7 @@ type Route struct {
 	Conn     any // that the request came by; see origin.Want
 
 	grpc    bool
+	upgrade string             // the protocol that the visitor asks to change to; empty: none
 	body    *countedBody       // of the request; nil without one
 	waits   *backlog.Held      // of what the visitor sends; nil by HTTP/1, and without a body
 	stream  bool               // a change of protocol was asked for by extended CONNECT
@@ -53,9 +54,9 @@ func (to *Route) choose(r *http.Request) {
 			list = slices.Concat(list[at:at+1], list[:at], list[at+1:])
 		}
 	}
-	upgrade := message.Upgrade(r, to.stream) != ""
+	to.upgrade = message.Upgrade(r, to.stream)
 	for i, b := range list {
-		if to.grpc || b.HTTP2 && !upgrade {
+		if to.byHTTP2(b) {
 			to.h2first = to.h2first || i == 0
 			if to.h2 == nil {
 				to.h1, to.h2 = slices.Clone(list[:i]), make([]*routing.Backend, 0, len(list))
@@ -68,6 +69,24 @@ func (to *Route) choose(r *http.Request) {
 	if to.h2 == nil {
 		to.h1 = list
 	}
+}
+
+// byHTTP2 reports whether a backend is spoken to by HTTP/2.
+func (to *Route) byHTTP2(b *routing.Backend) bool { return to.grpc || b.HTTP2 && to.upgrade == "" }
+
+// more returns order with what has come behind the endpoint since, where the last one's
+// agent is gone: its next process may be there already.
+func (to *Route) more(order []*routing.Backend) []*routing.Backend {
+	last := order[len(order)-1]
+	if last.Agent.Session.Err() == nil {
+		return order
+	}
+	for _, b := range to.Endpoint.PickFor(to.Target) {
+		if to.byHTTP2(b) == to.byHTTP2(last) && !slices.Contains(order, b) {
+			order = append(slices.Clip(order), b) // the list may be the endpoint's own
+		}
+	}
+	return order
 }
 
 // take counts the request among b's visitors in place of another's.
@@ -96,7 +115,8 @@ type routeKey struct{}
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Context().Value(routeKey{}).(*Route)
 	order := to.h2
-	for i, b := range order {
+	for i := 0; i < len(order); i++ {
+		b := order[i]
 		to.take(b)
 		hints := &interims{w: to.w, changes: b.Answers}
 		// Not r's own context: httputil would pass on interim answers from it.
@@ -140,6 +160,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		end()
+		if i == len(order)-1 {
+			order = to.more(order)
+		}
 		if i == len(order)-1 || !f.tryAnother(to.Endpoint, b, err) || to.body.touched() || r.Context().Err() != nil || !mayRepeat(r.Method, err) {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	s := x.stream
 	defer s.Close()
 	defer x.stop()
-	if x.body != nil && !(x.body.soon() && x.body.finished()) || !message.Lists(x.upgrade, answer.Header.Get("Upgrade")) {
+	if x.body != nil && !(x.body.soon() && x.body.finished()) || !message.Lists(x.to.upgrade, answer.Header.Get("Upgrade")) {
 		s.Conn.Reset()
 		return errSwitch
 	}
