@@ -135,6 +135,9 @@ func TestSignInWithGitHub(t *testing.T) {
 		"the primary is not either": {wants: policy.SignIn{Emails: []string{"@example.com"}}, change: func(a *identitytest.Account) {
 			a.Emails = []identitytest.Email{{Email: "ann@example.com", Primary: true}}
 		}},
+		"one of another letter": {wants: policy.SignIn{Emails: []string{"@github.example"}}, change: func(a *identitytest.Account) {
+			a.Emails = append(a.Emails, identitytest.Email{Email: "ann@g\u0130thub.example", Verified: true})
+		}, want: policy.Identity{Email: "ann@example.com"}},
 		"no address at all":          {wants: policy.SignIn{Anyone: true}, change: func(a *identitytest.Account) { a.Emails = nil }},
 		"an organisation":            {wants: policy.SignIn{Groups: []string{"acme", "other"}}, want: policy.Identity{Email: "ann@example.com", Groups: []string{"acme"}}, scope: " read:org", asks: " /api/v3/user/orgs"},
 		"a team":                     {wants: policy.SignIn{Groups: []string{"acme/ops", "other/ops"}}, want: policy.Identity{Email: "ann@example.com", Groups: []string{"acme/ops"}}, scope: " read:org", asks: " /api/v3/user/teams"},

@@ -163,6 +163,7 @@ func TestClaims(t *testing.T) {
 		want             policy.Identity
 	}{
 		"verified":               {map[string]any{"email": "Ann@Example.com", "email_verified": true}, nil, nil, policy.Identity{Email: "ann@example.com"}},
+		"of another letter":      {map[string]any{"email": "Ann@g\u0130thub.example", "email_verified": true}, nil, nil, policy.Identity{Email: "ann@g\u0130thub.example"}},
 		"verified as a text":     {map[string]any{"email": "ann@example.com", "email_verified": "true"}, nil, nil, policy.Identity{Email: "ann@example.com"}},
 		"not verified":           {map[string]any{"email": "ann@example.com", "email_verified": false}, nil, nil, policy.Identity{}},
 		"nothing said of it":     {map[string]any{"email": "ann@example.com"}, nil, nil, policy.Identity{}},
