@@ -143,7 +143,9 @@ func (f *fakeProvider) signInWith(tb testing.TB, v *Visitors, s Site, more strin
 	f.mu.Lock()
 	f.nonce = at.Query().Get("nonce")
 	f.mu.Unlock()
-	r := httptest.NewRequest(http.MethodGet, "https://shop.relay.test"+signInPath+"?code=c&state="+at.Query().Get("state")+more, nil)
+	back := httptest.NewRecorder()
+	v.Return(back, httptest.NewRequest(http.MethodGet, "https://sign-in.relay.test"+returnPath+"?code=c&state="+at.Query().Get("state")+more, nil), refuse)
+	r := httptest.NewRequest(http.MethodGet, back.Header().Get("Location"), nil)
 	for _, c := range begun.Result().Cookies() {
 		r.AddCookie(c)
 	}
