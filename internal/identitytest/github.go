@@ -28,6 +28,7 @@ type GitHub struct {
 	tokens   map[string]string     // scopes
 	answers  map[string]http.HandlerFunc
 	asked    []string
+	noPKCE   bool
 }
 
 // Account is somebody at GitHub.
@@ -96,6 +97,13 @@ func (g *GitHub) Answer(path string, by http.HandlerFunc) {
 	g.answers[path] = by
 }
 
+// ForgetPKCE has the server be one that knows nothing of PKCE, as those of before July 2025.
+func (g *GitHub) ForgetPKCE() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.noPKCE = true
+}
+
 // Asked returns the paths that were asked for since it was called before.
 func (g *GitHub) Asked() []string {
 	g.mu.Lock()
@@ -135,7 +143,7 @@ func (g *GitHub) swap(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.PostFormValue("client_id") != ClientID || r.PostFormValue("client_secret") != ClientSecret:
 		said.Set("error", "incorrect_client_credentials")
-	case begun == nil || begun.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]):
+	case begun == nil || !g.noPKCE && begun.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]):
 		said.Set("error", "bad_verification_code")
 	case r.PostFormValue("redirect_uri") != begun.Get("redirect_uri"):
 		said.Set("error", "redirect_uri_mismatch")

@@ -9,7 +9,41 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"adit/tunnel/wire"
 )
+
+// TestNoFieldSaysAnotherPath: there are origins that believe a field about the path that
+// was asked for. By it a request without a signature would be a webhook, and a webhook a page.
+func TestNoFieldSaysAnotherPath(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(framed))
+	h2 := s.agent.mustClaim("h2", wire.Claim{Type: wire.TypeHTTP, Domain: "h2", HTTP2: true}, startH2C(t, http.HandlerFunc(framed))).PublicURL
+	s.agent.mustClaim("none", wire.Claim{Type: wire.TypeHTTP, Domain: "none"}, startOrigin(t, http.HandlerFunc(framed)))
+	for _, name := range []string{"shop", "h2"} {
+		s.setPolicy(t, name, `{"webhooks":[{"path":"/hooks/github","provider":"github","secrets":["`+hookSecret+`"]}]}`)
+	}
+	for base, want := range map[string]bool{s.http: false, s.https: false, h2: false, strings.Replace(s.http, "shop", "none", 1): true} {
+		for target, other := range map[string]string{"/": "/hooks/github", "/hooks/github": "/"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("X-Hub-Signature-256", hubSignature(nil))
+			for _, name := range []string{"X-Original-URL", "X-Rewrite-URL", "X_Original_URL"} {
+				req.Header.Set(name, other)
+			}
+			resp, err := s.visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusOK || strings.Contains(strings.ToLower(string(body)), "url="+other) != want {
+				t.Errorf("%s%s: status %d, %s, %v", base, target, resp.StatusCode, body, err)
+			}
+		}
+	}
+}
 
 // TestWebhooksSignedWithTheirURL has one whose signature covers the URL that the visitor
 // asks for: of this port, by each version of HTTP, and as a load balancer has it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -107,6 +108,52 @@ func TestAccessEventsAreStoredAfterTheStoreWasAway(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestLogIsNotFilledWhileEventsAreLost: NATS may have no room for a day, and visitors come
+// every second.
+func TestLogIsNotFilledWhileEventsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		full := &failingStore{fails: 1800}
+		log := New(full, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}})))
+		for range 1810 {
+			log.Add(wire.Access{})
+			log.Flush()
+			log.Flush() // of nothing
+			time.Sleep(time.Second)
+		}
+		want := `msg="access events were not stored" count=1 error="the store is away"` + "\n" +
+			`msg="access events were not stored" count=600 error="the store is away"` + "\n" +
+			`msg="access events were not stored" count=600 error="the store is away"` + "\n" +
+			`msg="access events are stored again" lost=1800` + "\n"
+		if got := said.String(); got != want || log.Lost() != 1800 {
+			t.Errorf("%d are lost, and the log says\n%s, want\n%s", log.Lost(), got, want)
+		}
+	})
+}
+
+// TestWhatTheStoreIsTooSlowForIsTold once, though some of it is stored all the while.
+func TestWhatTheStoreIsTooSlowForIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		log := New(&failingStore{}, slog.New(slog.NewTextHandler(&said, nil)))
+		for range 100 {
+			for range mostWaiting + 1 {
+				log.Add(wire.Access{})
+			}
+			log.Flush()
+			time.Sleep(time.Second)
+		}
+		if n := strings.Count(said.String(), "\n"); n != 1 || !strings.Contains(said.String(), `"access events were not stored" count=1 error="the store is too slow"`) || log.Lost() != 100 {
+			t.Errorf("%d are lost, and the log says\n%s, want that once", log.Lost(), said.String())
 		}
 	})
 }

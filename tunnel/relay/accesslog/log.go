@@ -4,11 +4,13 @@ package accesslog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"adit/internal/monotime"
 	"adit/internal/visible"
 	"adit/tunnel/relay/store/events"
 	"adit/tunnel/wire"
@@ -18,6 +20,8 @@ const (
 	mostWaiting = 4096            // not yet stored
 	flushEvery  = time.Second     // at the latest
 	storeWait   = 5 * time.Second // for the store
+	// tellEvery is how often the log is told of events that are lost.
+	tellEvery = 10 * time.Minute
 	// What a visitor wrote is kept up to so many bytes: it may be as long as a
 	// request's head.
 	maxPath   = 2048
@@ -26,6 +30,8 @@ const (
 	// at most 1 MiB, and headers.
 	maxBatch = 15 << 16
 )
+
+var errSlow = errors.New("the store is too slow")
 
 // Store is where a Log stores its batches and finds them again: *events.Log.
 type Store interface {
@@ -43,7 +49,8 @@ type Log struct {
 	begun  chan struct{} // the queue is no longer empty; room for one
 	full   chan struct{} // it has enough for a batch; room for one
 
-	flushing sync.Mutex // taken before mu
+	flushing sync.Mutex // taken before mu, and guards outage
+	outage   outage
 
 	mu      sync.Mutex
 	queue   []wire.Access
@@ -129,7 +136,8 @@ func (a *Log) Flush() {
 			poke(a.begun) // or they would wait for a batch to be full
 		}
 	}()
-	for left := a.Waiting(); ; {
+	left := a.Waiting()
+	for whole := left > 0; ; {
 		a.mu.Lock()
 		n := batchOf(a.queue[:left])
 		batch := a.queue[:n:n]
@@ -139,20 +147,48 @@ func (a *Log) Flush() {
 		a.dropped = 0
 		a.mu.Unlock()
 		if dropped > 0 {
-			a.lost.Add(uint64(dropped))
-			a.log.Warn("access events were not stored: the store is too slow", "count", dropped)
+			a.lose(int(dropped), errSlow)
+			whole = false
 		}
 		if n == 0 {
+			if whole {
+				a.tellEnd()
+			}
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 		err := a.events.Append(ctx, batch)
 		cancel()
 		if err != nil {
-			a.lost.Add(uint64(n))
-			a.log.Warn("access events were not stored", "count", n, "error", err)
+			a.lose(n, err)
 			return
 		}
+	}
+}
+
+// outage is a time in which events are lost.
+type outage struct {
+	lost, untold int
+	again        time.Duration // when the log may be told of more, by monotime.Now; 0: nothing is lost
+}
+
+// lose counts events that are not stored. The log is told of the first, and then now and
+// again: NATS may have no room for days.
+func (a *Log) lose(n int, why error) {
+	a.lost.Add(uint64(n))
+	o := &a.outage
+	o.lost, o.untold = o.lost+n, o.untold+n
+	if now := monotime.Now(); o.again == 0 || now >= o.again {
+		a.log.Warn("access events were not stored", "count", o.untold, "error", why)
+		o.untold, o.again = 0, now+tellEvery
+	}
+}
+
+// tellEnd tells that nothing is lost any more.
+func (a *Log) tellEnd() {
+	if a.outage.again != 0 {
+		a.log.Info("access events are stored again", "lost", a.outage.lost)
+		a.outage = outage{}
 	}
 }
 

@@ -155,6 +155,27 @@ func TestRolesAndScopes(t *testing.T) {
 	}
 }
 
+// TestExplanationsAreNoWayToGuessPasswords of visitors, for who may only look.
+func TestExplanationsAreNoWayToGuessPasswords(t *testing.T) {
+	r := serve(t)
+	owner, viewer, token := r.roles()
+	reader := token("ci-read", "read")
+	ask := func(b *browser, password string, want int) {
+		t.Helper()
+		b.want(want, "POST", "/api/v1/policies/shop/explain", `{"address":"1.2.3.4","user":"ann","password":"`+password+`"}`)
+	}
+	for range 2 * guess.AtOnce {
+		ask(viewer, testPass, 200) // which is right
+		ask(owner, "a wrong one", 200)
+	}
+	for range guess.AtOnce {
+		ask(viewer, "a wrong one", 200)
+	}
+	ask(viewer, testPass, 429)
+	viewer.want(200, "POST", "/api/v1/policies/shop/explain", `{"address":"1.2.3.4"}`)
+	ask(reader, testPass, 200)
+}
+
 // TestOnlyWhoMayChangeASinkSeesItsKey has receivers in mind that take their key in the
 // path or the query of a webhook's URL.
 func TestOnlyWhoMayChangeASinkSeesItsKey(t *testing.T) {

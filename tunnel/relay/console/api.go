@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adit/internal/prom"
+	"adit/tunnel/relay/policy"
 )
 
 // api registers /healthz, /readyz, /metrics and /api/v1/.
@@ -43,7 +44,7 @@ func (c *Console) api() {
 			if err := checkQuery(r, route.pattern); err != nil {
 				return err
 			}
-			return c.changing(r, false, func() error { return route.serve(w, r, who) })
+			return c.changing(r, route.need == needRead, func() error { return route.serve(w, r, who) })
 		})
 	}
 	for path, allowed := range methods {
@@ -155,7 +156,6 @@ func (c *Console) relayRoutes() []route {
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		}},
-		{"POST /api/v1/policies/{target}/explain", c.explain},
 		{"GET /api/v1/backup", func(w http.ResponseWriter, r *http.Request) error {
 			b, err := relay.Backup(r.Context())
 			if err != nil {
@@ -233,13 +233,24 @@ func giveTagged(w http.ResponseWriter, tag string, v any, err error) error {
 	return give(w, v, err)
 }
 
-func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {
+// explain answers what would become of a visitor. Who may not set policies cannot guess
+// visitors' passwords by it.
+func (c *Console) explain(w http.ResponseWriter, r *http.Request, who who) error {
 	var q Question
 	if err := read(r, &q); err != nil {
 		return err
 	}
 	q.Target = r.PathValue("target")
+	key := "explain " + who.actor.Kind + " " + who.actor.Name
+	guesses := q.Password != "" && !who.may(needWrite)
+	if guesses && !c.limits.Take(key) {
+		return errTries
+	}
 	e, err := c.cfg.Relay.Explain(q)
+	wrong := func(s policy.Step) bool { return s.Rule == policy.RuleBasicAuth && s.Refuses }
+	if guesses && !slices.ContainsFunc(e.Steps, wrong) {
+		c.limits.Right(key)
+	}
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,11 @@ func (f *fakeRelay) DeletePolicy(_ context.Context, target string, e Expected) e
 }
 
 func (f *fakeRelay) Explain(q Question) (Explanation, error) {
-	return Explanation{Target: q.Target, Node: "n1", Steps: []policy.Step{{Rule: "deny", Detail: "x"}}}, f.err()
+	steps := []policy.Step{{Rule: "deny", Detail: "x"}}
+	if q.Password != "" {
+		steps = append(steps, policy.Step{Rule: "basic_auth", Refuses: q.Password != testPass, Detail: "the password is checked"})
+	}
+	return Explanation{Target: q.Target, Node: "n1", Steps: steps}, f.err()
 }
 
 func (f *fakeRelay) Counters() Counters {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adit/tunnel/relay/edge/exchange"
+	"adit/tunnel/relay/edge/message"
 	"adit/tunnel/relay/edge/pages"
 	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/relay/edge/visitor"
@@ -90,6 +91,9 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 	}
 	if !p.Shadow() {
 		h.takeNames(r, p, guest, to)
+		if p.HasWebhooks() {
+			message.TakePaths(r.Header)
+		}
 	}
 	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !webhook.Kept(r) {
 		r = r.WithContext(ctx) // the server's own must stay as it is

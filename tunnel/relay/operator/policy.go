@@ -180,7 +180,7 @@ func identityOf(q console.Question, s *policy.SignIn, now time.Time) *policy.Ide
 		return nil
 	}
 	return &policy.Identity{
-		Provider: s.Provider, Email: strings.ToLower(q.Email), Subject: cmp.Or(q.Email, "a member of "+strings.Join(q.Groups, ", ")),
+		Provider: s.Provider, Email: policy.LowerEmail(q.Email), Subject: cmp.Or(q.Email, "a member of "+strings.Join(q.Groups, ", ")),
 		Groups: q.Groups, Until: now.Add(time.Hour),
 	}
 }

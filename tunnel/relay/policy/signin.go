@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"adit/internal/netblock"
 )
@@ -30,7 +32,7 @@ type SignIn struct {
 type Identity struct {
 	Provider string
 	Subject  string    // the provider's own name for the person
-	Email    string    // in lower case; empty: none that the provider vouches for
+	Email    string    // of LowerEmail; empty: none that the provider vouches for
 	Emails   []string  // further such ones, at least those that the policy named when the visitor signed in
 	Name     string    // for people; it may be another's tomorrow. Empty: none
 	Groups   []string  // at least those that the policy asked for when the visitor signed in
@@ -78,7 +80,7 @@ func (s *SignIn) check() error {
 		return &FieldError{"sign_in.emails", "say who is let in by emails or groups; or everybody whom the provider knows, by anyone"}
 	}
 	for i, e := range s.Emails {
-		s.Emails[i] = strings.ToLower(strings.TrimSpace(e))
+		s.Emails[i] = LowerEmail(strings.TrimSpace(e))
 		if !emailRule.MatchString(s.Emails[i]) {
 			return &FieldError{fmt.Sprintf("sign_in.emails[%d]", i), fmt.Sprintf("%q is neither an address as ann@example.com nor all of a domain as @example.com", e)}
 		}
@@ -113,7 +115,18 @@ func (s *SignIn) WantedEmails(emails []string) []string {
 	return wanted
 }
 
-// names reports whether an address, in lower case, is one that is let in.
+// LowerEmail writes an address as it is compared. A letter beyond ASCII is never one of
+// ASCII: a domain with İ is another than with i, and may be somebody else's.
+func LowerEmail(email string) string {
+	return strings.Map(func(r rune) rune {
+		if lower := unicode.ToLower(r); r < utf8.RuneSelf || lower >= utf8.RuneSelf {
+			return lower
+		}
+		return r
+	}, email)
+}
+
+// names reports whether an address, of LowerEmail, is one that is let in.
 func (s *SignIn) names(email string) bool {
 	at := strings.LastIndexByte(email, '@')
 	return at > 0 && (slices.Contains(s.Emails, email) || slices.Contains(s.Emails, email[at:]))

@@ -20,6 +20,8 @@ func TestWhoIsLetIn(t *testing.T) {
 	}{
 		"nobody":            {`{"emails":["ann@example.com"]}`, nil, RuleSignIn},
 		"an address":        {`{"emails":[" Ann@Example.COM "]}`, &ann, ""},
+		"another letter":    {`{"emails":["@gİthub.example"]}`, with(func(i *Identity) { i.Email = "ann@github.example" }), RuleSignInWho},
+		"another's case":    {`{"emails":["Ünal@gİthub.example"]}`, with(func(i *Identity) { i.Email = "ünal@gİthub.example" }), ""},
 		"a domain":          {`{"emails":["@example.com"]}`, &ann, ""},
 		"a domain under it": {`{"emails":["@example.com"]}`, with(func(i *Identity) { i.Email = "ann@evil.example.com" }), RuleSignInWho},
 		"an ending alike":   {`{"emails":["@example.com"]}`, with(func(i *Identity) { i.Email = "ann@badexample.com" }), RuleSignInWho},

@@ -244,6 +244,9 @@ func (h *Hook) knows(p signature.Print) bool {
 	return slices.ContainsFunc(h.verifiers, func(v *signature.Verifier) bool { return v.Knows(p) })
 }
 
+// HasWebhooks reports whether there are paths that are webhooks'.
+func (p *Policy) HasWebhooks() bool { return len(p.hooks) > 0 }
+
 // hook says which webhooks a request is to; a decision that refuses if that cannot
 // be said, or a request of this type has no path.
 func (p *Policy) hook(isHTTP bool, target string) (*Hook, Decision) {

@@ -11,7 +11,8 @@
 //  1. the site: Begin leaves a cookie with a random text, and sends the visitor to
 //     the provider with a state that says where it came from
 //  2. the provider sends it, with the state and a code, to the one address that is
-//     registered there: Return, which sends it on to the site that the state names
+//     registered there: Return, which seals the code and sends it on to the site that
+//     the state names
 //  3. the site: Serve swaps the code for the identity, leaves the cookie that says
 //     who the visitor is, and sends it to where it came from
 //

@@ -23,6 +23,9 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	fresh := here && time.Now().Unix() < st.Until && p != nil && st.Provider == p.Name
 	secrets := v.secretsOf(own, st.ID)
 	mine := own != "" && same(st.Browser, secrets.browser)
+	outOfDate := func() {
+		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
+	}
 	switch {
 	case here && !mine && v.Identity(r, site) != nil: // by another tab, meanwhile
 		back(w, r, site, st.Target)
@@ -31,7 +34,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 		v.begin(w, r, site, st.Target, false, refuse)
 		return
 	case !fresh, !mine:
-		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
+		outOfDate()
 		return
 	}
 	elsewhere := q.Has("iss") && !p.issued(q.Get("iss")) // RFC 9207, section 2.4
@@ -41,6 +44,11 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 			said = "without a reason"
 		}
 		refuse(w, r, http.StatusForbidden, "You are not signed in", "The identity provider has refused: "+said+". Open the site's address to try again.")
+		return
+	}
+	var code string
+	if !elsewhere && !v.seal.open("code", st.ID, q.Get("code"), &code) {
+		outOfDate()
 		return
 	}
 	giveBack, ok := site.Try()
@@ -65,7 +73,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	if v.cfg.Mark != nil {
 		mark = v.cfg.Mark()
 	}
-	who, err := p.swap(r.Context(), trip{callback: v.URL(), wants: site.SignIn, secrets: secrets}, q.Get("code"))
+	who, err := p.swap(r.Context(), trip{callback: v.URL(), wants: site.SignIn, secrets: secrets}, code)
 	if err != nil {
 		p.log.Warn("a sign-in failed", "provider", p.Name, "host", site.Name, "error", err)
 		refuse(w, r, http.StatusForbidden, "You are not signed in", "The relay could not confirm what the identity provider says of you; its log has the reason. Open the site's address to try again.")

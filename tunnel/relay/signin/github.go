@@ -154,9 +154,9 @@ func (g *gitHub) emails(ctx context.Context, token string, who *policy.Identity)
 		switch {
 		case !e.Verified || e.Email == "" || len(e.Email) > maxEmail:
 		case e.Primary:
-			who.Email = strings.ToLower(e.Email)
+			who.Email = policy.LowerEmail(e.Email)
 		default:
-			who.Emails = append(who.Emails, strings.ToLower(e.Email))
+			who.Emails = append(who.Emails, policy.LowerEmail(e.Email))
 		}
 	}
 	return err

@@ -135,6 +135,9 @@ func TestSignInWithGitHub(t *testing.T) {
 		"the primary is not either": {wants: policy.SignIn{Emails: []string{"@example.com"}}, change: func(a *identitytest.Account) {
 			a.Emails = []identitytest.Email{{Email: "ann@example.com", Primary: true}}
 		}},
+		"one of another letter": {wants: policy.SignIn{Emails: []string{"@github.example"}}, change: func(a *identitytest.Account) {
+			a.Emails = append(a.Emails, identitytest.Email{Email: "ann@g\u0130thub.example", Verified: true})
+		}, want: policy.Identity{Email: "ann@example.com"}},
 		"no address at all":          {wants: policy.SignIn{Anyone: true}, change: func(a *identitytest.Account) { a.Emails = nil }},
 		"an organisation":            {wants: policy.SignIn{Groups: []string{"acme", "other"}}, want: policy.Identity{Email: "ann@example.com", Groups: []string{"acme"}}, scope: " read:org", asks: " /api/v3/user/orgs"},
 		"a team":                     {wants: policy.SignIn{Groups: []string{"acme/ops", "other/ops"}}, want: policy.Identity{Email: "ann@example.com", Groups: []string{"acme/ops"}}, scope: " read:org", asks: " /api/v3/user/teams"},
@@ -292,8 +295,13 @@ func TestGitHubSignInIsOfOneBrowser(t *testing.T) {
 	if answer, who := newBrowser(t, v, &policy.SignIn{Anyone: true}).finish(last); who != nil || answer.Code != http.StatusBadRequest || len(g.Asked()) != 0 {
 		t.Errorf("the last step of another: status %d, %+v", answer.Code, who)
 	}
-	if answer, who := victim.finish(url.Values{"code": last["code"], "state": {own}}); who != nil || answer.Code != http.StatusForbidden {
+	if answer, who := victim.finish(url.Values{"code": last["code"], "state": {own}}); who != nil || answer.Code != http.StatusBadRequest || len(g.Asked()) != 0 {
 		t.Errorf("the code of another: status %d, %+v", answer.Code, who)
+	}
+	back := httptest.NewRecorder()
+	v.Return(back, httptest.NewRequest(http.MethodGet, gitHubCallback+"?code=guess&state="+own, nil), refuse)
+	if answer, who := victim.finish(victim.take(back).Query()); who != nil || answer.Code != http.StatusForbidden {
+		t.Errorf("no code of the provider's: status %d, %+v", answer.Code, who)
 	}
 	if said := v.Status()[0].Error; said != "" {
 		t.Errorf("a wrong code is said to be the provider's fault: %s", said)
@@ -308,6 +316,25 @@ func TestGitHubSignInIsOfOneBrowser(t *testing.T) {
 		if answer, _ := b.finish(q); answer.Code != want {
 			t.Errorf("issuer %q: status %d", issuer, answer.Code)
 		}
+	}
+}
+
+// TestCodesAreOfOneSignIn: another client of the relay may have a site at which visitors
+// sign in, and have none sign in there any more, or lead its name elsewhere, before the last
+// step comes there with its code. A server that knows no PKCE takes that for another sign-in.
+func TestCodesAreOfOneSignIn(t *testing.T) {
+	g, v, _ := atGitHub(t)
+	g.ForgetPKCE()
+	victim := newBrowser(t, v, &policy.SignIn{Anyone: true})
+	victim.site.Host, victim.site.Name = "evil.relay.test", "evil.relay.test"
+	brought := victim.comeBack(victim.begin())
+	attacker := newBrowser(t, v, &policy.SignIn{Anyone: true})
+	own := attacker.begin().Query().Get("state")
+	if answer, who := attacker.finish(url.Values{"code": brought["code"], "state": {own}}); who != nil {
+		t.Errorf("with a code from another site: status %d, %+v", answer.Code, who)
+	}
+	if answer, who := victim.finish(brought); who == nil {
+		t.Errorf("its own: status %d, %s", answer.Code, answer.Body)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -214,7 +213,7 @@ func (p *Provider) identity(subject string, claims map[string]json.RawMessage) (
 	}
 	who := &policy.Identity{Subject: subject}
 	if email := textOf(claims["email"]); len(email) <= maxEmail && (p.UnverifiedEmails || truthOf(claims["email_verified"])) {
-		who.Email = strings.ToLower(email)
+		who.Email = policy.LowerEmail(email)
 	}
 	if json.Unmarshal(claims[p.GroupsClaim], &who.Groups) != nil {
 		who.Groups = nil

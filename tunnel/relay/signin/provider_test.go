@@ -143,7 +143,9 @@ func (f *fakeProvider) signInWith(tb testing.TB, v *Visitors, s Site, more strin
 	f.mu.Lock()
 	f.nonce = at.Query().Get("nonce")
 	f.mu.Unlock()
-	r := httptest.NewRequest(http.MethodGet, "https://shop.relay.test"+signInPath+"?code=c&state="+at.Query().Get("state")+more, nil)
+	back := httptest.NewRecorder()
+	v.Return(back, httptest.NewRequest(http.MethodGet, "https://sign-in.relay.test"+returnPath+"?code=c&state="+at.Query().Get("state")+more, nil), refuse)
+	r := httptest.NewRequest(http.MethodGet, back.Header().Get("Location"), nil)
 	for _, c := range begun.Result().Cookies() {
 		r.AddCookie(c)
 	}
@@ -163,6 +165,7 @@ func TestClaims(t *testing.T) {
 		want             policy.Identity
 	}{
 		"verified":               {map[string]any{"email": "Ann@Example.com", "email_verified": true}, nil, nil, policy.Identity{Email: "ann@example.com"}},
+		"of another letter":      {map[string]any{"email": "Ann@g\u0130thub.example", "email_verified": true}, nil, nil, policy.Identity{Email: "ann@g\u0130thub.example"}},
 		"verified as a text":     {map[string]any{"email": "ann@example.com", "email_verified": "true"}, nil, nil, policy.Identity{Email: "ann@example.com"}},
 		"not verified":           {map[string]any{"email": "ann@example.com", "email_verified": false}, nil, nil, policy.Identity{}},
 		"nothing said of it":     {map[string]any{"email": "ann@example.com"}, nil, nil, policy.Identity{}},

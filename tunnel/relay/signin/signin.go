@@ -229,7 +229,8 @@ func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provid
 	refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The identity provider does not answer as it should. Try again in a moment.")
 }
 
-// Return sends a visitor who comes from a provider on to the site that it wanted.
+// Return sends a visitor who comes from a provider on to the site that it wanted. The code
+// goes sealed: whose site that is may know it, and it is of no use in another sign-in.
 func (v *Visitors) Return(w http.ResponseWriter, r *http.Request, refuse Refuse) {
 	if r.URL.Path != returnPath || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		refuse(w, r, http.StatusNotFound, "There is no page at this address", "It is only for those who come from an identity provider.")
@@ -241,9 +242,12 @@ func (v *Visitors) Return(w http.ResponseWriter, r *http.Request, refuse Refuse)
 		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes.")
 		return
 	}
+	if code := q.Get("code"); code != "" {
+		q.Set("code", v.seal.close("code", st.ID, code))
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, fmt.Sprintf("%s://%s%s?%s", st.Scheme, st.Host, signInPath, r.URL.RawQuery), http.StatusSeeOther)
+	http.Redirect(w, r, fmt.Sprintf("%s://%s%s?%s", st.Scheme, st.Host, signInPath, q.Encode()), http.StatusSeeOther)
 }
 
 // Serve answers a request for a path that Owns has reported.

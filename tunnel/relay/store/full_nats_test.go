@@ -111,7 +111,9 @@ func TestAnnouncementsLastAsLongAsEntries(t *testing.T) {
 		time.Sleep(time.Second)
 		listed("in the end")
 		a.drop("n_a")
-		if listed("with an entry of its own", "n_a kept"); len(a.byID) != 0 {
+		listed("with an entry of its own", "n_a kept")
+		time.Sleep(forgetAnnounced)
+		if listed("later still", "n_a kept"); len(a.byID) != 0 {
 			t.Errorf("%d are remembered", len(a.byID))
 		}
 	})

@@ -180,6 +180,7 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 		if s.Nodes, err = openNodes(nodes, s.engine.JetStream().Conn()); err != nil {
 			return err
 		}
+		s.work.Go(func() { s.Nodes.announced.heed(life, s.engine.JetStream().Conn()) })
 		s.work.Go(func() { s.tables.KeepUp(life) })
 	}
 	if err := s.loadStreams(ctx, cfg); err != nil {

@@ -90,16 +90,17 @@ func Host(host string) (string, bool) {
 			name = h
 		}
 	}
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > 253 {
 		return "", false
 	}
+	// Before it is in lower case: to browsers İ is no i, and its name another's.
 	for _, c := range []byte(name) {
 		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':
 		default:
 			return "", false
 		}
 	}
-	return name, true
+	return strings.ToLower(name), true
 }

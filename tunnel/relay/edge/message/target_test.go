@@ -92,6 +92,7 @@ func TestHostNames(t *testing.T) {
 	for host, want := range map[string]string{
 		"shop.example.com": "shop.example.com", "Shop.Example.COM.:8080": "shop.example.com", "[::1]:80": "::1", "[::1]": "[::1]",
 		"": "", ":80": "", "a b": "", "a/b": "", "a@b": "", "a:99999": "", "a:x": "", "ä.de": "", "a\x00": "",
+		"sh\u0130p.relay.test": "", "\u212aelvin.relay.test": "",
 	} {
 		got, ok := Host(host)
 		if ok != (want != "") || got != want && ok {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"adit/tunnel/relay/policy"
+	"adit/tunnel/wire"
 )
 
 // PrefixHeader tells an origin which path was taken out of what it is asked for.
@@ -180,6 +181,17 @@ func forwarding(name string, trusted bool) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "X-Forwarded-") && !trusted || disguised(name)
+}
+
+// TakePaths takes out the fields by which origins know the path that was asked for before
+// something in front of them wrote another, as IIS does. Some frameworks believe them.
+func TakePaths(h http.Header) {
+	for name := range h {
+		switch wire.PlainHeader(name) {
+		case "x-original-url", "x-rewrite-url":
+			delete(h, name)
+		}
+	}
 }
 
 // disguised reports whether name is that of a forwarding header, or of one that
