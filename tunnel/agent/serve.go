@@ -101,6 +101,8 @@ func (l *live) handle(e wire.Event) {
 			return
 		}
 		a.refuse(l, "the relay revoked the token: "+cmp.Or(e.Reason, "no reason given")+"; ask its operator for a new one", pardon{})
+	case wire.EventScope:
+		l.look()
 	case wire.EventClaimLost:
 		a.claimLost(l, e.Key, cmp.Or(e.Reason, "the relay took it away"))
 	}

@@ -272,6 +272,17 @@ func TestClaimLostFailsTheTunnel(t *testing.T) {
 	}
 }
 
+// TestWhatTheOperatorGivesBackIsThereAgain without anybody at the agent's machine.
+func TestWhatTheOperatorGivesBackIsThereAgain(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{})
+	tun := mustCreate(t, a, definition.Tunnel{LocalPort: 80})
+	r.session().events <- wire.Event{Type: wire.EventClaimLost, Key: tun.ID, Reason: "the domain was withdrawn"}
+	wantTunnel(t, a, tun.ID, TunnelFailed)
+	r.session().events <- wire.Event{Type: wire.EventScope}
+	wantTunnel(t, a, tun.ID, TunnelRunning)
+}
+
 func TestFeedTellsEveryChangeInOrder(t *testing.T) {
 	r := newFakeRelay(t)
 	a, _ := startAgent(t, Config{})

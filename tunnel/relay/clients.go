@@ -24,7 +24,8 @@ type Scope = scope.Scope
 func (r *Relay) Clients() clients.Registry { return clients.Registry{Store: r.store, Mint: r.newToken} }
 
 // clientChanged holds a client's sessions to what the client is now: those of a
-// revoked or expired one end, and tunnels outside of its scope are taken away.
+// revoked or expired one end, and tunnels outside of its scope are taken away. The
+// others hear that they may ask again for what they were refused.
 func (r *Relay) clientChanged(c store.Client) {
 	r.task(func() { r.accounts.Apply(c.ID) })
 	r.endTrials(c)
@@ -37,7 +38,10 @@ func (r *Relay) clientChanged(c store.Client) {
 		case !c.Active():
 			r.dismiss(s, "the client was revoked", 0)
 		case !r.lapsed(s, c, time.Now()):
-			r.task(func() { s.refit(c.Scope) })
+			r.task(func() {
+				s.refit(c.Scope)
+				s.tell(wire.Event{Type: wire.EventScope})
+			})
 		}
 	}
 }

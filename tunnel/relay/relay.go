@@ -211,12 +211,17 @@ func (r *Relay) open(ctx context.Context) error {
 		public.close()
 		return err
 	}
+	resetKey, err := datadir.ResetKey(r.cfg.DataDir)
+	if err != nil {
+		public.close()
+		return err
+	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.Edge()
 	limits.Memory = r.waiting
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
-		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, Agents: public.handOver, AgentProtos: link.Protocols(),
+		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, ResetKey: resetKey, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.names.Claimed, Alone: r.names.Alone, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,
 	})

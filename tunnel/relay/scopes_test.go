@@ -149,6 +149,18 @@ func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 	}
 }
 
+// TestAgentsAreToldOfAChangedScope: what they were refused may be granted now, and
+// nobody may be at their machines to ask again.
+func TestAgentsAreToldOfAChangedScope(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	a := connect(t, r.scoped(t, "shop", scope.Scope{Types: []string{"tcp"}}), "i1")
+	_, err := a.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+	problem(t, err, wire.CodeForbidden)
+	r.rescope(t, "shop", scope.Scope{})
+	a.event(wire.EventScope)
+	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
+}
+
 func TestTimeOfAClientEnds(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))

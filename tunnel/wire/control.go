@@ -190,6 +190,7 @@ const (
 	EventRevoked   = "revoked"    // the client was revoked or has expired; the session ends now
 	EventMoved     = "moved"      // Addresses are the relay's from now on
 	EventAccess    = "access"     // one visitor's request or connection to an own tunnel
+	EventScope     = "scope"      // what the client may have has changed: what was refused may be granted now
 	EventNodes     = "nodes"      // Nodes are the relay's from now on
 	EventPing      = "ping"       // nothing; shows that the stream lives
 )

@@ -26,6 +26,8 @@ const (
 	// SetupCodeFile has the code for the first administrator, until there is one.
 	SetupCodeFile = "setup_code"
 	NodeFile      = "node.json"
+	// ResetKeyFile has the key of HTTP/3's stateless resets, in hexadecimal.
+	ResetKeyFile = "quic_reset_key"
 	// CAFile is the certificate that visitors trust where the relay has no public one.
 	CAFile = "ca.pem"
 )
@@ -158,4 +160,23 @@ func NodeID(dir string) (string, error) {
 		return "", fmt.Errorf("write %s: %w", path, err)
 	}
 	return saved.ID, nil
+}
+
+// ResetKey reads the key by which a node tells visitors by HTTP/3 that it has nothing of
+// their connections any more, or makes one. Each node has its own: with another's, a
+// stranger could have one node end the connections of the other (RFC 9000, section 21.11).
+func ResetKey(dir string) (key [32]byte, err error) {
+	path := filepath.Join(dir, ResetKeyFile)
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return key, fmt.Errorf("read the key of HTTP/3: %w", err)
+	}
+	if old, err := hex.DecodeString(strings.TrimSpace(string(data))); err == nil && len(old) == len(key) {
+		return [32]byte(old), nil
+	}
+	rand.Read(key[:])
+	if err := atomicfile.Write(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600); err != nil {
+		return key, fmt.Errorf("write the key of HTTP/3: %w", err)
+	}
+	return key, nil
 }

@@ -24,6 +24,7 @@ func TestWhatIsMadeOnceStays(t *testing.T) {
 	}{
 		AdminTokenFile: {AdminToken, "adit_admin_", "short", "holds fewer than 16 characters", true, "read the admin token: "},
 		SetupCodeFile:  {SetupCode, "", "short", "", true, "read the set-up code: "},
+		ResetKeyFile:   {resetKey, "", "short", "", true, "read the key of HTTP/3: "},
 		NodeFile:       {NodeID, "n_", `{"id":"a b c"}`, "it has no node id; remove it", false, "read "},
 	} {
 		dir := t.TempDir()
@@ -55,6 +56,12 @@ func TestWhatIsMadeOnceStays(t *testing.T) {
 			t.Errorf("%s that is a folder: %v", file, err)
 		}
 	}
+}
+
+// resetKey is ResetKey, whose key is no text.
+func resetKey(dir string) (string, error) {
+	key, err := ResetKey(dir)
+	return string(key[:]), err
 }
 
 func TestASetupCodeIsRemovedOnce(t *testing.T) {

@@ -92,6 +92,9 @@ type Config struct {
 	// QUIC is where HTTP/3 is spoken, for the visitors of HTTPS; the edge closes
 	// it. Nil: nowhere.
 	QUIC net.PacketConn
+	// ResetKey is the secret by which QUIC tells visitors that their connections went
+	// with the process before this one.
+	ResetKey [32]byte
 	// Agents is given connections of HTTPS that offer one of AgentProtos, the
 	// agents' own protocols, where both have one port. May be nil.
 	Agents      func(net.Conn)
@@ -207,7 +210,7 @@ func New(cfg Config) *Edge {
 	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own as it begins to serve
 	if cfg.QUIC != nil {
 		e.quic = h3.New(h3.Config{
-			Conn: cfg.QUIC, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
+			Conn: cfg.QUIC, ResetKey: cfg.ResetKey, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
 			HeaderSize: e.limits.HeaderBytes, HeaderTime: e.limits.HeaderTime, IdleTime: e.limits.IdleTime, OriginTime: e.limits.OriginTime,
 			Certificate: e.certificate3, Ask: e.asking, Life: e.life, Log: e.log,
 		})

@@ -36,6 +36,7 @@ const (
 // Config is what a server of HTTP/3 goes by.
 type Config struct {
 	Conn       net.PacketConn // the server closes it
+	ResetKey   [32]byte       // see quic.Transport; the same after a restart
 	Handler    http.Handler
 	HTTP       *http.Server // whose handler it is, as handlers know it
 	Admission  *visitor.Admission
@@ -78,6 +79,7 @@ func New(cfg Config) *Server {
 	}
 	q.transport = &quic.Transport{
 		Conn:                cfg.Conn,
+		StatelessResetKey:   (*quic.StatelessResetKey)(&q.cfg.ResetKey),
 		VerifySourceAddress: func(net.Addr) bool { return q.underWay.Load() >= unproved },
 		ConnContext:         q.admit,
 	}
