@@ -145,16 +145,17 @@ func (s *session) giveBack(ctx context.Context, target, key string, drop bool) e
 // notLeft reports whether a policy that was left is gone by now, or not left any more.
 func notLeft(err error) bool {
 	var changed *policies.ChangedError
-	return errors.Is(err, bucket.ErrNotFound) || errors.Is(err, errOperators) || errors.As(err, &changed)
+	return errors.Is(err, bucket.ErrNotFound) || errors.As(err, &changed)
 }
 
 // leaving is the deletion of a policy at a target that nobody had when it was read. Another
-// agent of the client may claim the target meanwhile, with a policy or with this one.
+// agent of the client may claim the target meanwhile, with a policy or with this one, and
+// the operator may set one.
 func (s *session) leaving(p store.StoredPolicy) policies.Change {
 	return policies.Change{Target: p.Target, By: s.client.ID, Against: func(v store.StoredPolicy, exists bool) error {
 		if exists && (v.Claims != p.Claims || policies.Tag(v) != policies.Tag(p)) {
 			return &policies.ChangedError{Target: p.Target}
 		}
-		return s.own(v, exists)
+		return nil
 	}}
 }

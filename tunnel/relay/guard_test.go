@@ -318,6 +318,42 @@ func TestPoliciesAtNamesOfNobodyAreBounded(t *testing.T) {
 	}
 }
 
+// TestPoliciesThatAreNotLeftAnyMoreAreInNobodysWay has some be deleted, set anew or taken
+// over by the operator while those of the client at names of nobody are looked through.
+func TestPoliciesThatAreNotLeftAnyMoreAreInNobodysWay(t *testing.T) {
+	r := startRelay(t, testConfig(t.TempDir()))
+	connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
+	session, of := r.roster.All()[0], func(name string) string { return claims.TargetDomain(name + "." + r.cfg.Domain) }
+	set := func(name, document, by string) {
+		t.Helper()
+		if err := r.store.Policies.SetBy(t.Context(), of(name), json.RawMessage(document), by, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"first", "deleted", "changed", "operators", "last"} {
+		set(name, `{"rate":9}`, session.client.ID)
+	}
+	record := r.book.Record
+	r.book.Record = func(ctx context.Context, action, target string, detail any) {
+		r.book.Record = record
+		if err := r.store.Policies.Delete(ctx, of("deleted")); err != nil {
+			t.Error(err)
+		}
+		set("changed", `{"rate":8}`, session.client.ID)
+		set("operators", `{"rate":7}`, "")
+	}
+	if err := session.dropOwnerless(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	var left []string
+	for _, p := range r.store.Policies.List() {
+		left = append(left, strings.TrimSuffix(claims.DomainOf(p.Target), "."+r.cfg.Domain))
+	}
+	if got := strings.Join(left, " "); got != "changed operators" {
+		t.Errorf("left are the policies of %s, want those that were set meanwhile", got)
+	}
+}
+
 // TestOtherNodesGuardATunnelFromTheBeginning has visitors of another node ask for names
 // all the while that tunnels with policies come to them: none is let in.
 func TestOtherNodesGuardATunnelFromTheBeginning(t *testing.T) {

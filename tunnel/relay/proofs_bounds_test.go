@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -53,5 +54,9 @@ func TestClientLeavesNoAuditEntriesWithoutEnd(t *testing.T) {
 	problem(t, err, wire.CodeUnavailable) // which is tried again
 	err = a.call(http.MethodPut, wire.PathPolicy+"k", map[string]any{"deny": []string{"192.0.2.1"}}, nil)
 	problem(t, err, wire.CodeLimit)
+	_, err = a.claim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "k.shop.example", Policy: json.RawMessage(`{"rate":9}`), PolicyReplaces: true}, "")
+	if p := problem(t, err, wire.CodeUnavailable); p.Field != "policy" { // which is tried again, too
+		t.Errorf("a claim with a policy is refused for its field %q", p.Field)
+	}
 	a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "k.shop.example"}, "") // what it has stays
 }

@@ -43,7 +43,8 @@ func (quiet) SendDatagram([]byte) error { return nil }
 // some for what else the agent has to ask the relay.
 func TestVisitsLeaveRoomOnTheSession(t *testing.T) {
 	over := make(chan struct{})
-	vs := New(slog.New(slog.DiscardHandler), somebody{flows: NewFlows(quiet{}), over: over})
+	flows := NewFlows(quiet{})
+	vs := New(slog.New(slog.DiscardHandler), somebody{flows: flows, over: over})
 	if err := vs.Visit(t.Context(), "nas/ssh", nil); err == nil || vs.ways.Load() != 0 {
 		t.Errorf("a visit that is not let in: %v, and %d are counted", err, vs.ways.Load())
 	}
@@ -86,8 +87,16 @@ func TestVisitsLeaveRoomOnTheSession(t *testing.T) {
 		t.Errorf("%d are counted once they were refused, want %d", n, maxWays)
 	}
 	vs.ways.Store(0)
-	sends(func(v Visit) bool { return v.Error == "" && vs.ways.Load() == 1 })
+	sends(func(v Visit) bool { return v.Error == "" && vs.ways.Load() == 1 && v.Bytes.In > 0 })
+	flows.Bring(1, [][]byte{[]byte("answer")})
+	visitIs(t, vs, func(v Visit) bool { return v.Bytes.Out == 6 })
 	close(over)
+	noneIsCounted(t, vs)
+}
+
+// noneIsCounted waits until no way is taken.
+func noneIsCounted(t *testing.T, vs *Visits) {
+	t.Helper()
 	for deadline := time.After(30 * time.Second); vs.ways.Load() != 0; {
 		select {
 		case <-deadline:
@@ -95,4 +104,27 @@ func TestVisitsLeaveRoomOnTheSession(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// TestVisitsThatAreNotLetInTakeNoRoom sends packets to a tunnel that lets nobody in.
+func TestVisitsThatAreNotLetInTakeNoRoom(t *testing.T) {
+	vs := closed(t)
+	reserved, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("udp", reserved.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reserved.Close()
+	if err := vs.Declare([]definition.Visit{{Tunnel: "nas/game", Type: "udp", Listen: conn.RemoteAddr().String()}}); err != nil {
+		t.Fatal(err)
+	}
+	visitIs(t, vs, func(v Visit) bool {
+		_, _ = conn.Write([]byte("x")) // refused while nobody listens yet
+		return v.Error == "nobody is let in"
+	})
+	noneIsCounted(t, vs)
 }

@@ -28,9 +28,6 @@ func (t *Table) allLocked() []*Endpoint {
 func (t *Table) withdraw(ep *Endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.endpoints[ep.Place()] != ep {
-		return
-	}
 	delete(t.endpoints, ep.Place())
 	t.leaving[ep] = struct{}{}
 	ep.closed.Store(true)
