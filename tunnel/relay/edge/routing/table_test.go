@@ -121,25 +121,38 @@ func TestWhichTunnelsAreBehindAnEndpoint(t *testing.T) {
 			}
 			attach(t, table, f, near)
 			has("a way of this node's", []*Backend{near}, []*Backend{far})
+			again.Agent = near.Agent
 			attach(t, table, f, again)
 			has("claimed again", []*Backend{again}, []*Backend{far})
 			third := tunnelOf("c", "k", "n3")
 			attach(t, table, f, third)
 			again.Agent.Leaving.Store(true)
-			table.Reorder(far.Agent)
+			table.Reorder(f)
 			has("a way that is leaving", []*Backend{third}, []*Backend{far, again})
 			again.Agent.Leaving.Store(false)
 			table.Reorder()
-			table.Reorder(tunnelOf("c", "k", "").Agent)
-			has("nobody's change", []*Backend{third}, []*Backend{far, again})
-			table.Reorder(again.Agent)
+			table.Reorder(Face{Target: "another", Slot: f.Slot})
+			has("another face's change", []*Backend{third}, []*Backend{far, again})
+			table.Reorder(f)
 			has("one that is not leaving", []*Backend{again}, []*Backend{far, third})
+			again.Agent.Unheard.Store(true)
+			table.Reorder(f)
+			has("one that is not heard", []*Backend{far}, []*Backend{third, again})
+			again.Agent.Unheard.Store(false)
+			table.Reorder(f)
+			has("one that is heard again", []*Backend{again}, []*Backend{third, far})
 			table.Detach(f, third)
 			table.Detach(f, far)
 			has("without other ways", []*Backend{again}, nil)
 			if ep.port.(*port).ended != nil {
 				t.Error("flows of a tunnel that has another way were ended")
 			}
+			next := tunnelOf("c", "k", "")
+			attach(t, table, f, next)
+			if ended := ep.port.(*port).ended; ended == nil || !ended(again) || ended(next) {
+				t.Error("flows of a session that the agent has left were not ended, or others'")
+			}
+			again = next
 			want := []*Backend{again}
 			for _, b := range others {
 				attach(t, table, f, b)
