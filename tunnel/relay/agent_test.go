@@ -3,6 +3,7 @@ package relay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -61,6 +62,7 @@ func startRelayDraining(tb testing.TB, cfg config.Config, drain time.Duration) *
 func startRelayWith(tb testing.TB, opts Options) *testRelay {
 	tb.Helper()
 	opts.Version = "test"
+	opts.visitorGrace = cmp.Or(opts.visitorGrace, -1) // no test that is not of it waits for nobody
 	if opts.Drain == 0 {
 		opts.Drain = 5 * time.Second
 	}

@@ -106,3 +106,10 @@ func (r *Relay) watchExpiry(ctx context.Context) {
 }
 
 const expiryCheck = 500 * time.Millisecond
+
+// mayBeBack reports whether a target is of a client whose agents are let in.
+func (r *Relay) mayBeBack(target string) bool {
+	claim, _ := r.store.Claims.Get(target)
+	c, ok := r.store.Clients.ByID(claim.ClientID)
+	return ok && c.Active() && !c.Expired(time.Now())
+}

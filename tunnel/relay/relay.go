@@ -42,6 +42,9 @@ const (
 	// storeWait is how long the store may take for what nobody waits for.
 	storeWait  = 5 * time.Second
 	usageFlush = 5 * time.Second
+	// visitorGrace is how long visitors wait for an agent whose session was lost: one that
+	// is restarted is back within a second or two.
+	visitorGrace = 3 * time.Second
 )
 
 // Options is what a relay is made of.
@@ -63,6 +66,7 @@ type Options struct {
 	balance       time.Duration // tests hurry it; may be zero
 	halfOpen      time.Duration // tests have more of it; may be zero
 	webhookTime   time.Duration // tests have less of it; may be zero
+	visitorGrace  time.Duration // tests have none of it, below zero; may be zero
 }
 
 // Addrs are the addresses that a relay listens on, ports filled in.
@@ -221,6 +225,7 @@ func (r *Relay) open(ctx context.Context) error {
 	limits.Memory = r.waiting
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
+		Grace: cmp.Or(r.opts.visitorGrace, visitorGrace), MayBeBack: r.mayBeBack,
 		Name: r.cfg.Domain, HTTP: public.plain, HTTPS: public.secure, QUIC: public.quic, ResetKey: resetKey, Agents: public.handOver, AgentProtos: link.Protocols(),
 		PortHost: host, HTTPSPort: publicPort(r.cfg.PublicHTTPSPort, public.secure.Addr()), Certificates: certificates, Challenge: challenge,
 		Trusted: r.cfg.Trusted(), Proxy: r.cfg.Proxy(), Claimed: r.names.Claimed, Alone: r.names.Alone, Policy: r.policies.Get, SignIn: r.signIn, Record: r.record, PagesDir: r.cfg.PagesDir, Limits: limits, Log: r.log,

@@ -26,6 +26,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	drained, over := context.WithCancel(context.Background()) // all visitors have had their time
 	defer over()
 	context.AfterFunc(visiting, func() { time.AfterFunc(r.opts.Drain, over) })
+	for _, c := range r.store.Claims.List() { // their agents may have been here until now
+		r.edge.Expect(c.Target)
+	}
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })
 	group.Go(func() error {

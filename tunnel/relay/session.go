@@ -265,7 +265,7 @@ func (r *Relay) leave(s *session) {
 	}
 	for key, t := range tunnels {
 		r.serving.remove(t.face.Target, s, key)
-		r.edge.Detach(t.face, t.backend)
+		r.edge.Lose(t.face, t.backend)
 	}
 	s.requests.Wait()
 	r.doubts.drop(func(_ string, of served) bool { return of.session == s })

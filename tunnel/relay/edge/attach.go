@@ -13,6 +13,12 @@ func (e *Edge) Attach(f routing.Face, b *routing.Backend) (*routing.Endpoint, er
 // Detach takes a tunnel from behind its face, as Table.Detach does.
 func (e *Edge) Detach(f routing.Face, b *routing.Backend) { e.table.Detach(f, b) }
 
+// Lose takes a tunnel whose session has ended from behind its face, as Table.Lose does.
+func (e *Edge) Lose(f routing.Face, b *routing.Backend) { e.table.Lose(f, b) }
+
+// Expect has visitors of a target wait for it, as Table.Expect does.
+func (e *Edge) Expect(target string) { e.table.Expect(target) }
+
 // Reorder sorts the ways to the tunnels behind faces anew, as Table.Reorder does.
 func (e *Edge) Reorder(faces ...routing.Face) { e.table.Reorder(faces...) }
 

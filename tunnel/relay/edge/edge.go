@@ -95,6 +95,11 @@ type Config struct {
 	// ResetKey is the secret by which QUIC tells visitors that their connections went
 	// with the process before this one.
 	ResetKey [32]byte
+	// Grace is how long visitors wait for an agent whose session was lost, as while it is
+	// restarted; 0: not at all.
+	Grace time.Duration
+	// MayBeBack reports whether a target's agents are let in. May be nil.
+	MayBeBack func(target string) bool
 	// Agents is given connections of HTTPS that offer one of AgentProtos, the
 	// agents' own protocols, where both have one port. May be nil.
 	Agents      func(net.Conn)
@@ -189,7 +194,7 @@ func New(cfg Config) *Edge {
 	e.life, e.kill = context.WithCancel(context.Background())
 	e.table = routing.New(routing.Config{
 		Alone: cfg.Alone, Open: e.openPort, Bind: e.bind, Go: e.ports.Go, Life: e.life,
-		OriginTime: e.limits.OriginTime, Asks: exchange.Asks, Bodies: &e.bodies, Log: e.log,
+		Grace: cfg.Grace, MayBeBack: cfg.MayBeBack, OriginTime: e.limits.OriginTime, Asks: exchange.Asks, Bodies: &e.bodies, Log: e.log,
 	})
 	e.forwarder = exchange.New(exchange.Config{
 		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Secure: e.secured, Explain: e.explain, Log: e.log,

@@ -76,6 +76,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	}
 	target, fits := message.Target(r)
 	ep := h.find(name)
+	if ep == nil && e.table.Await(r.Context(), name) {
+		ep = h.find(name)
+	}
 	if ep == nil {
 		h.unknown(w, r, name, target)
 		return

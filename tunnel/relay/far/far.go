@@ -26,6 +26,7 @@ import (
 type Edge interface {
 	Attach(f routing.Face, b *routing.Backend) (*routing.Endpoint, error)
 	Detach(f routing.Face, b *routing.Backend)
+	Lose(f routing.Face, b *routing.Backend)
 	Reorder(faces ...routing.Face)
 }
 
@@ -134,6 +135,10 @@ func (f *Agents) SessionDown(s *nodes.Session) {
 		delete(f.byClient, s.ClientID)
 	}
 	for _, t := range a.tunnels {
+		if t.backend != nil {
+			f.cfg.Edge.Lose(t.face, t.backend)
+			t.backend = nil
+		}
 		f.drop(t)
 	}
 	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}

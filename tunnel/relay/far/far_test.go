@@ -81,6 +81,10 @@ func (p *place) Detach(f routing.Face, b *routing.Backend) {
 	p.note("detach %s #%d", f.Domain, b.Number)
 }
 
+func (p *place) Lose(f routing.Face, b *routing.Backend) {
+	p.note("lose %s #%d", f.Domain, b.Number)
+}
+
 func (p *place) Reorder(faces ...routing.Face) {
 	for _, f := range faces {
 		p.note("reorder %s", f.Domain)
@@ -136,7 +140,7 @@ func TestTunnelsAreServedAsClaimsSay(t *testing.T) {
 	step("back", "attach shop #2", func() { p.claim("c", "i1"); p.Review("t") })
 	step("the tunnel ends", "detach shop #2", func() { p.TunnelDown(s, "k") })
 	step("and comes anew", "attach shop #3", func() { p.TunnelUp(s, shop(3)) })
-	step("the agent goes", "detach shop #3, left i1", func() { p.SessionDown(s) })
+	step("the agent goes", "lose shop #3, left i1", func() { p.SessionDown(s) })
 	step("what a session that is gone tells", "", func() { p.TunnelUp(s, shop(4)); p.TunnelDown(s, "k"); p.SessionDown(s) })
 }
 

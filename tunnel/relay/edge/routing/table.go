@@ -39,6 +39,10 @@ type Config struct {
 	// Go runs what goes on aside, such as a probe, as long as Life lasts.
 	Go   func(func())
 	Life context.Context
+	// Grace is how long visitors wait for an agent whose session was lost; 0: not at all.
+	Grace time.Duration
+	// MayBeBack reports whether a target's agents are let in. May be nil.
+	MayBeBack func(target string) bool
 	// OriginTime and Asks are for origin.Config.
 	OriginTime time.Duration
 	Asks       func(context.Context) (v origin.Visit, only bool)
@@ -67,6 +71,8 @@ type Table struct {
 	// Of endpoints that are neither served nor leaving.
 	bytesIn, bytesOut int64
 
+	awaited awaited
+
 	passing   atomic.Int32 // how many are of type tls
 	wildcards atomic.Int32 // how many are of a wildcard
 }
@@ -75,6 +81,9 @@ type Table struct {
 func New(cfg Config) *Table {
 	if cfg.Alone == nil {
 		cfg.Alone = func(string) bool { return false }
+	}
+	if cfg.MayBeBack == nil {
+		cfg.MayBeBack = func(string) bool { return true }
 	}
 	if cfg.Open == nil {
 		cfg.Open = func(*Endpoint) (Port, error) { return nil, nil }
@@ -166,6 +175,7 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 		t.mu.Lock()
 		t.endpoints[f.Place()] = ep
 		t.mu.Unlock()
+		t.awaited.end(f.Target)
 		return ep, nil
 	}
 	next := []*Backend{b}
@@ -197,21 +207,37 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 func (t *Table) Detach(f Face, b *Backend) {
 	t.attach.Lock()
 	defer t.attach.Unlock()
+	t.detach(f, b)
+}
+
+// Lose is Detach where the tunnel's session has ended: its agent may be back soon.
+func (t *Table) Lose(f Face, b *Backend) {
+	t.attach.Lock()
+	closed := t.detach(f, b)
+	t.attach.Unlock()
+	if closed {
+		t.Expect(f.Target)
+	}
+}
+
+// detach reports whether the face was closed. t.attach is held.
+func (t *Table) detach(f Face, b *Backend) (closed bool) {
 	b.end()
 	ep := t.get(f.Place())
 	if ep == nil {
-		return
+		return false
 	}
 	next := slices.DeleteFunc(slices.Clone(ep.all()), func(o *Backend) bool { return o == b })
 	ep.set(next)
 	if len(next) == 0 {
 		t.drop(ep)
-		return
+		return true
 	}
 	if !slices.ContainsFunc(next, b.sibling) {
 		// Their agent drops what comes for them from now on: another is to have it.
 		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of.sibling(b) })
 	}
+	return false
 }
 
 // drop closes an endpoint; t.attach is held. Visits that are under way go on, but
@@ -230,6 +256,7 @@ func (t *Table) StopAccepting() {
 	t.attach.Lock()
 	defer t.attach.Unlock()
 	t.ending = true
+	t.awaited.close()
 	for _, ep := range t.Endpoints() {
 		if ep.port != nil {
 			ep.port.StopAccepting()
