@@ -113,7 +113,7 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 	}
 	alive := x.stop()
 	sent := x.body == nil || x.body.finished()
-	if whole && sent && alive && !answer.Close && s.Buffered() == 0 {
+	if whole && sent && alive && !answer.Close && s.Buffered() == 0 && !x.misread() {
 		s.Asks = answer.StatusCode == http.StatusUnauthorized && message.SignsConnectionIn(x.r) && message.AsksOn(answer.Header)
 		x.backend.Origin().Keep(s)
 		return
@@ -122,6 +122,17 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 		s.Conn.Reset()
 	}
 	s.Close()
+}
+
+// misread reports whether the origin may take the request's body for the beginning of
+// another visitor's request: there are servers that look for none behind such a method (RFC
+// 9110, section 9.3.1).
+func (x *exchange) misread() bool {
+	switch x.r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
+		return x.body != nil && !x.backend.Unshared && !message.SignsConnectionIn(x.r)
+	}
+	return false
 }
 
 // rest waits for the rest of the request's body, behind its answer. An origin that does not
