@@ -101,7 +101,7 @@ func TestNobodyWaitsForWhoIsShutOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the agent is gone", func() bool { return r.roster.Len() == 0 })
-	if got := <-order(t, r.visitor(t), url); !strings.Contains(got, "This site is offline") {
+	if got := <-order(t, r.visitor(t), url); !strings.HasPrefix(got, "404 ") {
 		t.Errorf("after its agent: %.80q", got)
 	}
 }
