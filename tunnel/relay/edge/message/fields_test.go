@@ -27,7 +27,7 @@ func TestFieldsOfAConnectionAreLeftOut(t *testing.T) {
 }
 
 // TestManyNamesOfAConnectionTakeNoTime: as many fields and trailers as a stranger may write
-// are each looked for among as many names.
+// are each looked for among as many names. By a look through the header for each it took 0.8 s.
 func TestManyNamesOfAConnectionTakeNoTime(t *testing.T) {
 	write := func(names string) time.Duration {
 		r := &http.Request{
@@ -49,7 +49,7 @@ func TestManyNamesOfAConnectionTakeNoTime(t *testing.T) {
 		return time.Since(begun)
 	}
 	one := min(write("x"), write("x"), write("x"))
-	if many := min(write(strings.Repeat("x,", 15_000)), write(strings.Repeat("x,", 15_000))); many > 10*one+10*time.Millisecond {
+	if many := min(write(strings.Repeat("x,", 15_000)), write(strings.Repeat("x,", 15_000))); many > 10*one+200*time.Millisecond {
 		t.Errorf("it takes %v, and with one name %v", many, one)
 	}
 }
