@@ -1,7 +1,9 @@
 package localapi
 
 import (
+	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -195,16 +197,51 @@ func TestLoginCodesEnd(t *testing.T) {
 		if _, ok := l.redeem(first, time.Now()); ok {
 			t.Error("the oldest of too many codes is still good")
 		}
+		time.Sleep(codeLifetime)
 		code, _ = l.newCode(time.Now())
+		other, _ := l.newCode(time.Now())
+		if len(l.codes) != 2 {
+			t.Errorf("got %d codes when all but two have ended", len(l.codes))
+		}
+		if _, ok := l.redeem(other, time.Now()); !ok {
+			t.Error("the newer of two codes was refused")
+		}
 		cookie, ok := l.redeem(code, time.Now())
 		if !ok {
-			t.Fatal("a fresh code was refused")
+			t.Fatal("the older of two codes was refused")
 		}
 		time.Sleep(sessionLife)
 		if _, ok := l.session(cookie); ok {
 			t.Error("a session outlived its time")
 		}
 	})
+}
+
+// TestForgedCookiesSignNobodyIn changes each byte of a cookie: the end of its session, who
+// it is of, and the seal of both.
+func TestForgedCookiesSignNobodyIn(t *testing.T) {
+	l := newLogins(testBearer)
+	good := signedIn(t, l)
+	if _, ok := l.session(good); !ok {
+		t.Fatal("the cookie is refused")
+	}
+	b, err := base64.RawURLEncoding.DecodeString(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b {
+		forged := bytes.Clone(b)
+		forged[i] ^= 1
+		if _, ok := l.session(base64.RawURLEncoding.EncodeToString(forged)); ok {
+			t.Errorf("the cookie is taken with another byte %d of %d", i, len(b))
+		}
+		if _, ok := l.session(base64.RawURLEncoding.EncodeToString(b[:i])); ok {
+			t.Errorf("%d bytes of the cookie's %d are taken", i, len(b))
+		}
+	}
+	if _, ok := newLogins(testBearer + "x").session(good); ok {
+		t.Error("it is taken where the token is another")
+	}
 }
 
 func FuzzSessionCookie(f *testing.F) {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"adit/internal/config"
+	"adit/tunnel/agent"
 	"adit/tunnel/agent/definition"
 	"adit/tunnel/agent/origin"
 )
@@ -61,6 +63,56 @@ func TestDeclaredTunnelTakesItsNameOnceItIsFree(t *testing.T) {
 		return len(list.Data.Items) == 1 && list.Data.Items[0].Declared
 	})
 	eventually("the mistake is gone", func() bool { return !mistaken() })
+}
+
+// TestAFileThatWasMendedStaysInForce has a name become free that only the file before asked
+// for: that file is not applied for it.
+func TestAFileThatWasMendedStaysInForce(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	state := t.TempDir()
+	const stored = `{"version":1,"tunnels":[{"id":"tun_1","created_at":"2026-01-01T00:00:00Z","spec":{"name":"shop","local_port":80}}]}`
+	if err := os.WriteFile(filepath.Join(state, "tunnels.json"), []byte(stored), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(agent.Config{StateDir: state, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	c := &declared{agent: a, log: log, clash: make(chan struct{}, 1)}
+	write := func(name string) {
+		t.Helper()
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "adit.toml"), fmt.Appendf(nil, "[[tunnel]]\nname = %q\nlocal_port = 8000\n", name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := config.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.apply(t.Context(), file, nil)
+	}
+	has := func(when string, resolved bool, want ...string) {
+		t.Helper()
+		if got := c.resolved(t.Context()); got != resolved {
+			t.Errorf("%s: resolved: %v", when, got)
+		}
+		var got []string
+		for _, of := range a.Tunnels() {
+			got = append(got, of.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: the tunnels are %q, want %q", when, got, want)
+		}
+	}
+	write("shop")
+	has("with the name of another", false, "shop")
+	write("mended")
+	has("mended", true, "mended", "shop")
+	if err := a.DeleteTunnel(t.Context(), "tun_1"); err != nil {
+		t.Fatal(err)
+	}
+	has("when the name is free", true, "mended")
 }
 
 // wantDeclared returns the tunnel that a file with text in its table declares, which must

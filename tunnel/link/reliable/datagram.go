@@ -53,7 +53,7 @@ func (d *datagrams) push(data []byte, dropOldest bool) {
 		return
 	}
 	for d.n >= datagramQueue || d.bytes+len(data) > datagramBytes {
-		if !dropOldest || d.n == 0 {
+		if !dropOldest {
 			return
 		}
 		unbuffer(d.pop())

@@ -82,13 +82,43 @@ func TestMalformedFramesAreRefused(t *testing.T) {
 		"stream beyond offset": append(appendVarint([]byte{frameStream | streamOffset, 0}, maxVarint), 'a'),
 		"ack below zero":       {frameAck, 5, 0, 0, 6},
 		"ack gap below zero":   {frameAck, 5, 0, 1, 0, 5, 0},
-		"ack of many ranges":   appendVarint([]byte{frameAck, 5, 0}, maxAckRanges),
-		"long reason":          appendVarint([]byte{frameClose, 0}, maxReason+1),
+		"ack range below zero": {frameAck, 9, 0, 1, 0, 1, 7},
+		"ack of many ranges":   manyRanges(maxAckRanges),
+		"ack without a range":  {frameAck, 9, 0, 1, 0, 0},
+		"ack without an end":   {frameAck, 9, 0, 0},
+		"long reason":          longReason(maxReason + 1),
 		"datagram too long":    {frameDatagram | 1, 9, 'x'},
 	} {
 		var f frame
 		if n, err := decodeFrame(b, &f); err == nil {
 			t.Errorf("%s: got %d bytes as %+v, want an error", name, n, f)
+		}
+	}
+}
+
+// manyRanges is an ACK of one range and more.
+func manyRanges(more uint64) []byte {
+	b := appendVarint(appendVarint([]byte{frameAck}, 1<<20), 0)
+	b = append(appendVarint(b, more), 0)
+	return append(b, make([]byte, 2*more)...)
+}
+
+func longReason(size int) []byte {
+	return append(appendVarint([]byte{frameClose, 0}, uint64(size)), strings.Repeat("x", size)...)
+}
+
+// TestFramesAtTheirBoundsAreTaken has those that are just short of TestMalformedFramesAreRefused.
+func TestFramesAtTheirBoundsAreTaken(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"ack down to zero":     {frameAck, 5, 0, 0, 5},
+		"ack range to zero":    {frameAck, 9, 0, 1, 0, 0, 7},
+		"ack gap down to zero": {frameAck, 5, 0, 1, 0, 3, 0},
+		"ack of many ranges":   manyRanges(maxAckRanges - 1),
+		"long reason":          longReason(maxReason),
+	} {
+		var f frame
+		if n, err := decodeFrame(b, &f); err != nil || n != len(b) {
+			t.Errorf("%s: took %d of %d bytes, %v", name, n, len(b), err)
 		}
 	}
 }

@@ -82,10 +82,7 @@ func IsRefusal(err error) bool {
 	if !errors.As(err, &answer) || answer.Code >= 500 {
 		return false
 	}
-	if answer.ErrorCode != codeNoPeers {
-		return true
-	}
-	return lacks(answer, "storage") || lacks(answer, "tag")
+	return answer.ErrorCode != codeNoPeers || lacks(answer, "tag")
 }
 
 // lacks reports whether no server can keep a stream, for a reason that is not that one
