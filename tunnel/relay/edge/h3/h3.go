@@ -190,7 +190,9 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.begin()
 		defer c.answered()
 	}
+	left := bodyOf(r)
 	q.cfg.Handler.ServeHTTP(w, withTrailer(r))
+	left.take(w)
 	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
 		_ = http.NewResponseController(w).Flush() // who has gone needs no head
 	}
