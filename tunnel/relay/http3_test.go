@@ -50,6 +50,17 @@ func (r *testRelay) visitor3(tb testing.TB) *http.Client {
 	return &http.Client{Transport: t, Timeout: 2 * patience}
 }
 
+// getWithTrailers asks as one who takes trailers, whom by HTTP/3 alone they reach.
+func getWithTrailers(tb testing.TB, visitor *http.Client, url string) (*http.Response, error) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.Header.Set("Te", "trailers")
+	return visitor.Do(req)
+}
+
 func TestHTTP3Serves(t *testing.T) {
 	var got atomic.Value
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
