@@ -97,6 +97,7 @@ func answered(t *testing.T, visitor *http.Client, url string) (*http.Response, [
 		return nil
 	}})
 	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req.Header.Set("Te", "trailers") // else there are none by HTTP/3
 	resp, err := visitor.Do(req)
 	if err != nil {
 		t.Fatal(err)

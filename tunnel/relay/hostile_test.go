@@ -320,7 +320,11 @@ func TestHeadsOfManyLinesAreRefused(t *testing.T) {
 func TestManyTrailersAreRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	for version, visitor := range s.secureVisitors(t, s.testRelay) {
-		for many, want := range map[int]int{60: http.StatusOK, 100: http.StatusRequestHeaderFieldsTooLarge} {
+		for _, many := range []int{60, 100} { // behind the second a connection of HTTP/2 ends
+			want := http.StatusOK
+			if many == 100 {
+				want = http.StatusRequestHeaderFieldsTooLarge
+			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.https, io.MultiReader(strings.NewReader("body"))) // of no known length
 			if err != nil {
 				t.Fatal(err)

@@ -50,6 +50,17 @@ func (r *testRelay) visitor3(tb testing.TB) *http.Client {
 	return &http.Client{Transport: t, Timeout: 2 * patience}
 }
 
+// getWithTrailers asks as one who takes trailers, whom by HTTP/3 alone they reach.
+func getWithTrailers(tb testing.TB, visitor *http.Client, url string) (*http.Response, error) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.Header.Set("Te", "trailers")
+	return visitor.Do(req)
+}
+
 func TestHTTP3Serves(t *testing.T) {
 	var got atomic.Value
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +72,12 @@ func TestHTTP3Serves(t *testing.T) {
 	visitor := s.visitor3(t)
 	for _, size := range []int{0, 1, 3 << 20} {
 		body := bytes.Repeat([]byte("x"), size)
-		resp, err := visitor.Post(s.https+"/path?a=b", "text/plain", bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.https+"/path?a=b", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Te", "trailers")
+		resp, err := visitor.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +98,43 @@ func TestHTTP3Serves(t *testing.T) {
 		t.Errorf("the origin got %s %s with %v", r.Proto, r.URL, r.Header)
 	}
 	recorded(t, s.Relay, "the upload", func(e wire.Access) bool { return e.BytesIn == 3<<20 && e.Status == 200 })
+}
+
+// TestWhoTakesNoTrailersByHTTP3GetsNone: in Chromium an answer with some fails.
+func TestWhoTakesNoTrailersByHTTP3GetsNone(t *testing.T) {
+	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/announced" {
+			w.Header().Set("Trailer", "X-Sum")
+		}
+		io.WriteString(w, "all of it")
+		w.(http.Flusher).Flush()
+		if r.URL.Path == "/announced" {
+			w.Header().Set("X-Sum", "9")
+		} else {
+			w.Header().Set(http.TrailerPrefix+"X-Sum", "9")
+		}
+	}))
+	visitor := s.visitor3(t)
+	for _, path := range []string{"/announced", "/late"} {
+		for te, want := range map[string]string{"": "", "trailers": "9"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.https+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if te != "" {
+				req.Header.Set("Te", te)
+			}
+			resp, err := visitor.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || string(body) != "all of it" || resp.Trailer.Get("X-Sum") != want {
+				t.Errorf("%s, Te %q: got %q, %v with the trailer %v, want %q", path, te, body, err, resp.Trailer, want)
+			}
+		}
+	}
 }
 
 // TestSitesBehindALoadBalancerDoNotTellOfHTTP3: the visitors of one that ends TLS would

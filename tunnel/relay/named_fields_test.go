@@ -59,7 +59,7 @@ func TestFieldsThatConnectionNamesGoNoFurther(t *testing.T) {
 		}
 	}
 	for name, visitor := range map[string]*http.Client{"HTTP/2": s.visitor, "HTTP/3": s.visitor3(t)} {
-		resp, err := visitor.Get(g.PublicURL)
+		resp, err := getWithTrailers(t, visitor, g.PublicURL)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

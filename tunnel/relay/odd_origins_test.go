@@ -93,7 +93,7 @@ func TestFieldsThatAreNoneAreLeftOut(t *testing.T) {
 	g := s.agent.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, answering(t,
 		"HTTP/1.1 103 Early Hints\r\n"+fields+"\r\nHTTP/1.1 200 OK\r\n"+fields+"Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX Odd: 1\r\nX-Sum: 2\r\n\r\n"))
 	for name, visitor := range map[string]*http.Client{"HTTP/2": s.visitor, "HTTP/3": s.visitor3(t)} {
-		resp, err := visitor.Get(g.PublicURL)
+		resp, err := getWithTrailers(t, visitor, g.PublicURL)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -11,12 +11,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+	"golang.org/x/net/http/httpguts"
 
 	"adit/tunnel/relay/edge/clientcert"
 	"adit/tunnel/relay/edge/visitor"
@@ -190,9 +192,32 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.begin()
 		defer c.answered()
 	}
+	left := bodyOf(r)
 	q.cfg.Handler.ServeHTTP(w, withTrailer(r))
+	left.take(w)
+	dropTrailer(w, r)
 	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
 		_ = http.NewResponseController(w).Flush() // who has gone needs no head
+	}
+}
+
+// dropTrailer has an answer end without its trailer where the visitor does not say that it
+// takes one (RFC 9110, section 6.5.1). Browsers show trailers to no page, and in Chromium
+// 156 such an answer fails by HTTP/3.
+func dropTrailer(w http.ResponseWriter, r *http.Request) {
+	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
+		return
+	}
+	header := w.Header()
+	for _, names := range header["Trailer"] {
+		for name := range strings.SplitSeq(names, ",") {
+			header.Del(strings.TrimSpace(name))
+		}
+	}
+	for name := range header {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			delete(header, name)
+		}
 	}
 }
 
