@@ -104,6 +104,18 @@ func TestNobodyWaitsForWhoIsShutOut(t *testing.T) {
 	if got := <-order(t, r.visitor(t), url); !strings.HasPrefix(got, "404 ") {
 		t.Errorf("after its agent: %.80q", got)
 	}
+
+	a = connect(t, r.client(t, "other"), "i1")
+	url = a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "other"}, startOrigin(t, text("here"))).PublicURL
+	a.close()
+	eventually(t, "the agent is gone", func() bool { return r.roster.Len() == 0 })
+	page := order(t, r.visitor(t), url)
+	if _, err := r.Clients().Revoke(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-page; !strings.HasPrefix(got, "404 ") {
+		t.Errorf("who waited: %.80q", got)
+	}
 }
 
 // TestNobodyWaitsForLong: an agent may be gone for good.

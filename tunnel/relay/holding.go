@@ -98,8 +98,13 @@ func lostTo(c claims.Claim, s *session, key string, slot string) bool {
 }
 
 // claimChanged has the tunnels here give way that serve a target which is
-// another's by now. It does not wait.
+// another's by now, and visitors wait no more for one that is nobody's. It does not wait.
 func (r *Relay) claimChanged(target string) {
+	r.task(func() {
+		if !r.mayBeBack(target) {
+			r.edge.GiveUp(target)
+		}
+	})
 	for _, v := range r.serving.at(target) {
 		r.task(func() { v.session.giveWay(target, v.key) })
 	}

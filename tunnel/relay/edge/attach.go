@@ -19,6 +19,9 @@ func (e *Edge) Lose(f routing.Face, b *routing.Backend) { e.table.Lose(f, b) }
 // Expect has visitors of a target wait for it, as Table.Expect does.
 func (e *Edge) Expect(target string) { e.table.Expect(target) }
 
+// GiveUp has nobody wait for a target any more, as Table.GiveUp does.
+func (e *Edge) GiveUp(target string) { e.table.GiveUp(target) }
+
 // Reorder sorts the ways to the tunnels behind faces anew, as Table.Reorder does.
 func (e *Edge) Reorder(faces ...routing.Face) { e.table.Reorder(faces...) }
 

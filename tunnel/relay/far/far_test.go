@@ -205,6 +205,7 @@ func TestPortsThatAreTakenAreTriedAgain(t *testing.T) {
 		p.TunnelUp(s, shop(1))
 		time.Sleep(2 * retryEvery)
 		if got := p.since(); got != `came i1, i1 is beside ""` {
+			t.Errorf("while the port is taken: %s", got)
 		}
 		p.mu.Lock()
 		p.busy = false

@@ -106,6 +106,9 @@ func (t *Table) Expect(target string) {
 	}
 }
 
+// GiveUp has nobody wait for a target any more.
+func (t *Table) GiveUp(target string) { t.awaited.end(target) }
+
 // Await waits for a name that is expected to be served soon, and reports whether it has.
 func (t *Table) Await(ctx context.Context, name string) bool {
 	targets := []string{claims.TargetDomain(name)}
