@@ -175,6 +175,10 @@ var (
 
 func TestTrayInAPanel(t *testing.T) {
 	t.Parallel()
+	const system = "/etc/xdg/autostart/adit-tray.desktop"
+	if _, err := os.Stat(system); err == nil {
+		t.Fatalf("%s is there: to turn Start at login off and on is something else where adit's package is installed", system)
+	}
 	d := newDesktop(t)
 	panel := d.start("xfce4-panel", "--disable-wm-check")
 	until(t, time.Minute, "the panel has no tray", func() bool { return d.owned("org.kde.StatusNotifierWatcher") })

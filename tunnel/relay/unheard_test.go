@@ -143,12 +143,15 @@ func TestVisitorsOfAKilledAgentAreServedByTheNext(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")
-	for name, claim := range map[string]wire.Claim{
-		"by HTTP/1.1": {Type: wire.TypeHTTP, Domain: "shop"},
-		"by HTTP/2":   {Type: wire.TypeHTTP, Domain: "grpc", HTTP2: true},
+	for name, c := range map[string]struct {
+		claim wire.Claim
+		serve func(testing.TB, http.Handler) string
+	}{
+		"by HTTP/1.1": {wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, startOrigin},
+		"by HTTP/2":   {wire.Claim{Type: wire.TypeHTTP, Domain: "grpc", HTTP2: true}, startH2C},
 	} {
 		first := connectKillable(t, token, name)
-		url := first.mustClaim("k", claim, startEither(t, text("first"))).PublicURL
+		url := first.mustClaim("k", c.claim, c.serve(t, text("first"))).PublicURL
 		if _, body := get(t, r.visitor(t), url); body != "first" {
 			t.Fatalf("%s: %s", name, body)
 		}
@@ -162,7 +165,7 @@ func TestVisitorsOfAKilledAgentAreServedByTheNext(t *testing.T) {
 		}()
 		eventually(t, "a visitor asks", func() bool { return here.link.Stats().BytesSent > sent })
 
-		connect(t, token, name).mustClaim("k", claim, startEither(t, text("second")))
+		connect(t, token, name).mustClaim("k", c.claim, c.serve(t, text("second")))
 		if got := <-page; got != "second" {
 			t.Errorf("%s: got %q, want the second's page", name, got)
 		}
@@ -183,19 +186,4 @@ func says(t *testing.T, conn net.Conn, what string) {
 	if n, err := conn.Read(got); err != nil || string(got[:n]) != what {
 		t.Fatalf("got %q, %v, want %q", got[:n], err, what)
 	}
-}
-
-// startEither serves a handler by HTTP/1.1 and by HTTP/2 without TLS.
-func startEither(t *testing.T, h http.Handler) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &http.Server{Handler: h, Protocols: new(http.Protocols)}
-	s.Protocols.SetHTTP1(true)
-	s.Protocols.SetUnencryptedHTTP2(true)
-	go s.Serve(ln)
-	t.Cleanup(func() { s.Close() })
-	return ln.Addr().String()
 }

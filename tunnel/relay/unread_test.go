@@ -16,33 +16,18 @@ import (
 // does for GET: what comes there is its next request.
 func startDeaf(tb testing.TB) string {
 	tb.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			conn, err := ln.Accept()
+	return serveEach(tb, func(conn net.Conn) {
+		for r := textproto.NewReader(bufio.NewReader(conn)); ; {
+			line, err := r.ReadLine()
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				for r := textproto.NewReader(bufio.NewReader(conn)); ; {
-					line, err := r.ReadLine()
-					if err != nil {
-						return
-					}
-					if _, err := r.ReadMIMEHeader(); err != nil {
-						return
-					}
-					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(line), line)
-				}
-			}()
+			if _, err := r.ReadMIMEHeader(); err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(line), line)
 		}
-	}()
-	return ln.Addr().String()
+	})
 }
 
 // TestNoVisitorHasTheRestOfAnothersRequest that its origin did not take for its body.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,18 +13,7 @@ import (
 func TestWhoWasHeardLastIsListedWithoutNATS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a announced
-		listed := func(when string, want ...string) {
-			t.Helper()
-			list := map[string]Node{"n_a": {Boot: "kept"}}
-			a.over(list)
-			var got []string
-			for id, v := range list {
-				got = append(got, id+" "+v.Boot)
-			}
-			if slices.Sort(got); !slices.Equal(got, want) {
-				t.Errorf("%s: got %q, want %q", when, got, want)
-			}
-		}
+		listed := listing(t, &a)
 		a.take(Node{ID: "n_a", Boot: "said"})
 		a.take(Node{ID: "n_b", Boot: "said"})
 		time.Sleep(NodeLease + time.Second)

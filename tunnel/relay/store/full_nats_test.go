@@ -85,23 +85,29 @@ func TestNodesSeeEachOtherThoughNATSHasNoRoom(t *testing.T) {
 	sees(a, "n_b", "")
 }
 
+// listing returns a check of the nodes that are listed, where the store has an older entry
+// of n_a.
+func listing(t *testing.T, a *announced) (listed func(when string, want ...string)) {
+	return func(when string, want ...string) {
+		t.Helper()
+		list := map[string]Node{"n_a": {Boot: "kept"}}
+		a.over(list)
+		var got []string
+		for id, v := range list {
+			got = append(got, id+" "+v.Boot)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", when, got, want)
+		}
+	}
+}
+
 // TestAnnouncementsLastAsLongAsEntries, and what the store has from before them is not
 // listed then, until it has a newer one.
 func TestAnnouncementsLastAsLongAsEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a announced
-		listed := func(when string, want ...string) {
-			t.Helper()
-			list := map[string]Node{"n_a": {Boot: "kept"}}
-			a.over(list)
-			var got []string
-			for id, v := range list {
-				got = append(got, id+" "+v.Boot)
-			}
-			if slices.Sort(got); !slices.Equal(got, want) {
-				t.Errorf("%s: got %q, want %q", when, got, want)
-			}
-		}
+		listed := listing(t, &a)
 		listed("in the beginning", "n_a kept")
 		a.take(Node{ID: "n_a", Boot: "said"})
 		a.take(Node{ID: "n_b", Boot: "said"})
