@@ -52,7 +52,8 @@ func TestVisitorsWaitForAnAgentThatMayBeBack(t *testing.T) {
 				if took := time.Since(begin); waits != c.waits || took != c.took {
 					t.Errorf("waited: %v, for %v; want %v, %v", waits, took, c.waits, c.took)
 				}
-				time.Sleep(grace)
+				time.Sleep(2 * grace) // past all timers: those of one moment fire in no order
+				synctest.Wait()
 				if a := &table.awaited; len(a.byTarget) != 0 || a.visitors != 0 {
 					t.Errorf("in the end %d targets are awaited, by %d", len(a.byTarget), a.visitors)
 				}
