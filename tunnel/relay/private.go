@@ -44,7 +44,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 		return shuttingDown()
 	}
 	guest := s.guest()
-	ep := s.relay.edge.Private(claims.TargetPrivate(client, name), guest)
+	ep := s.relay.edge.Private(r.Context(), claims.TargetPrivate(client, name), guest)
 	if ep == nil {
 		// One answer for all, so that nobody learns what there is.
 		return wire.Forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)

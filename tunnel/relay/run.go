@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"adit/tunnel/relay/edge/routing"
 	"adit/tunnel/wire"
 )
 
@@ -27,7 +28,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer over()
 	context.AfterFunc(visiting, func() { time.AfterFunc(r.opts.Drain, over) })
 	for _, c := range r.store.Claims.List() { // their agents may have been here until now
-		r.edge.Expect(c.Target)
+		for _, h := range c.Holders {
+			r.edge.Expect(routing.Face{Target: c.Target, Slot: h.Slot, Type: h.Type})
+		}
 	}
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.acceptSessions(failed, life) })

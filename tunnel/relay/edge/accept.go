@@ -37,7 +37,11 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 			e.cfg.Agents(v.AsAgent())
 			return
 		}
-		if ep := e.table.PassThrough(hello.Name); ep != nil {
+		ep := e.table.PassThrough(hello.Name)
+		if ep == nil && e.table.AwaitPassing(e.life, hello.Name) {
+			ep = e.table.PassThrough(hello.Name)
+		}
+		if ep != nil {
 			e.serveRaw(v, ep, hello.Name)
 			return
 		}

@@ -16,8 +16,8 @@ func (e *Edge) Detach(f routing.Face, b *routing.Backend) { e.table.Detach(f, b)
 // Lose takes a tunnel whose session has ended from behind its face, as Table.Lose does.
 func (e *Edge) Lose(f routing.Face, b *routing.Backend) { e.table.Lose(f, b) }
 
-// Expect has visitors of a target wait for it, as Table.Expect does.
-func (e *Edge) Expect(target string) { e.table.Expect(target) }
+// Expect has visitors of a face wait for it, as Table.Expect does.
+func (e *Edge) Expect(f routing.Face) { e.table.Expect(f) }
 
 // GiveUp has nobody wait for a target any more, as Table.GiveUp does.
 func (e *Edge) GiveUp(target string) { e.table.GiveUp(target) }

@@ -76,7 +76,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	}
 	target, fits := message.Target(r)
 	ep := h.find(name)
-	if ep == nil && e.table.Await(r.Context(), name) {
+	if ep == nil && e.table.Await(r.Context(), name, h.slots()...) {
 		ep = h.find(name)
 	}
 	if ep == nil {
@@ -150,6 +150,15 @@ func windowOf(r *http.Request) (conn any, window int64) {
 		return h3.FromContext(r.Context()), h3.Window
 	}
 	return visitor.FromContext(r.Context()), requestWindow
+}
+
+// slots are those of the sites of a name that answer on this listener, if only to lead to
+// the other one.
+func (h *handler) slots() []string {
+	if h.secure {
+		return []string{claims.SlotTLS}
+	}
+	return []string{claims.SlotPlain, claims.SlotTLS}
 }
 
 // find returns the endpoint that serves a name on this listener.

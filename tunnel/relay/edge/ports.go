@@ -55,7 +55,7 @@ func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
 						conn.Close()
 						return
 					}
-					e.serveRaw(v, ep, "")
+					e.servePort(v, ep.Face)
 				})
 			})
 		})
@@ -69,4 +69,17 @@ func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
 		return port, nil
 	}
 	return nil, nil
+}
+
+// servePort forwards a connection that came by the port of a face.
+func (e *Edge) servePort(v *visitor.Conn, f routing.Face) {
+	ep := e.table.At(f)
+	if ep == nil && e.table.AwaitFace(e.life, f) {
+		ep = e.table.At(f)
+	}
+	if ep == nil {
+		v.Abort()
+		return
+	}
+	e.serveRaw(v, ep, "")
 }

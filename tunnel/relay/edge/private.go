@@ -17,8 +17,11 @@ import (
 
 // Private finds the endpoint of a private tunnel that lets the guest in. If it does
 // not, that is an access event of it; nil, too, if there is none.
-func (e *Edge) Private(target string, g visitor.Guest) *routing.Endpoint {
+func (e *Edge) Private(ctx context.Context, target string, g visitor.Guest) *routing.Endpoint {
 	ep := e.table.Private(target)
+	if ep == nil && e.table.AwaitPrivate(ctx, target, g) {
+		ep = e.table.Private(target)
+	}
 	if ep == nil || ep.Invites(g) {
 		return ep
 	}

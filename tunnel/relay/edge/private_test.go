@@ -70,7 +70,7 @@ func TestAVisitEndsThoughItsGuestReadsNothing(t *testing.T) {
 				var flow uint32
 				go func() {
 					defer close(served)
-					e.VisitUDP(stream, at, e.Private(face.Target, guest), guest, func(number uint32) error {
+					e.VisitUDP(stream, at, e.Private(t.Context(), face.Target, guest), guest, func(number uint32) error {
 						flow = number
 						_, err := stream.Write([]byte("101"))
 						return err

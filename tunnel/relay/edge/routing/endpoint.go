@@ -283,9 +283,11 @@ func (ep *Endpoint) End() { ep.open.Add(-1) }
 // Invites reports whether one of the tunnels behind a private endpoint lets the guest
 // in: it is of the guest's own client, or names it.
 func (ep *Endpoint) Invites(g visitor.Guest) bool {
-	return slices.ContainsFunc(ep.Backends(), func(b *Backend) bool {
-		return b.Agent.ClientID == g.ClientID || slices.Contains(b.Visitors, g.Client) || slices.Contains(b.Visitors, wire.AnyClient)
-	})
+	return slices.ContainsFunc(ep.Backends(), func(b *Backend) bool { return b.invites(g) })
+}
+
+func (b *Backend) invites(g visitor.Guest) bool {
+	return b.Agent.ClientID == g.ClientID || slices.Contains(b.Visitors, g.Client) || slices.Contains(b.Visitors, wire.AnyClient)
 }
 
 // endUninvited ends the visits of those whom the endpoint no longer invites.

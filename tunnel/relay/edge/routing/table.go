@@ -159,23 +159,25 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 	t.fork(b)
 	ep := t.get(f.Place())
 	if ep != nil && (ep.Type != f.Type || ep.Mode != f.Mode) {
-		t.drop(ep)
+		t.drop(ep, false)
 		ep = nil
 	}
 	if ep == nil {
 		ep = &Endpoint{Face: f, table: t, Since: time.Now(), id: f.ID(), holding: webhook.Holding{Of: t.cfg.Bodies}}
 		ep.backends.Store(&[]*Backend{b})
 		t.cfg.Bind(ep)
-		port, err := t.cfg.Open(ep)
-		if err != nil {
-			return nil, err
+		if ep.port = t.awaited.take(f); ep.port == nil {
+			port, err := t.cfg.Open(ep)
+			if err != nil {
+				return nil, err
+			}
+			ep.port = port
 		}
-		ep.port = port
 		t.count(f, 1)
 		t.mu.Lock()
 		t.endpoints[f.Place()] = ep
 		t.mu.Unlock()
-		t.awaited.end(f.Target)
+		t.awaited.end(f)
 		return ep, nil
 	}
 	next := []*Backend{b}
@@ -207,46 +209,42 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 func (t *Table) Detach(f Face, b *Backend) {
 	t.attach.Lock()
 	defer t.attach.Unlock()
-	t.detach(f, b)
+	t.detach(f, b, false)
 }
 
 // Lose is Detach where the tunnel's session has ended: its agent may be back soon.
 func (t *Table) Lose(f Face, b *Backend) {
 	t.attach.Lock()
-	closed := t.detach(f, b)
-	t.attach.Unlock()
-	if closed {
-		t.Expect(f.Target)
-	}
+	defer t.attach.Unlock()
+	t.detach(f, b, true)
 }
 
-// detach reports whether the face was closed. t.attach is held.
-func (t *Table) detach(f Face, b *Backend) (closed bool) {
+// detach is Lose or Detach; t.attach is held.
+func (t *Table) detach(f Face, b *Backend, lost bool) {
 	b.end()
 	ep := t.get(f.Place())
 	if ep == nil {
-		return false
+		return
 	}
 	next := slices.DeleteFunc(slices.Clone(ep.all()), func(o *Backend) bool { return o == b })
 	ep.set(next)
 	if len(next) == 0 {
-		t.drop(ep)
-		return true
+		t.drop(ep, lost && t.expect(f, b, ep.port))
+		return
 	}
 	if !slices.ContainsFunc(next, b.sibling) {
 		// Their agent drops what comes for them from now on: another is to have it.
 		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of.sibling(b) })
 	}
-	return false
 }
 
-// drop closes an endpoint; t.attach is held. Visits that are under way go on, but
-// for flows, whose packets come by its port.
-func (t *Table) drop(ep *Endpoint) {
+// drop closes an endpoint, and its port unless that is kept; t.attach is held. Visits
+// that are under way go on, but for flows, whose packets come by its port.
+func (t *Table) drop(ep *Endpoint, kept bool) {
 	t.withdraw(ep)
 	t.review(ep)
 	t.count(ep.Face, -1)
-	if ep.port != nil {
+	if ep.port != nil && !kept {
 		ep.port.Close()
 	}
 }
@@ -269,12 +267,15 @@ func (t *Table) Close() {
 	t.attach.Lock()
 	defer t.attach.Unlock()
 	for _, ep := range t.Endpoints() {
-		t.drop(ep)
+		t.drop(ep, false)
 	}
 }
 
-// Passes reports whether there is a tunnel whose TLS is not ended here.
-func (t *Table) Passes() bool { return t.passing.Load() > 0 }
+// Passes reports whether there is a tunnel whose TLS is not ended here, or is expected.
+func (t *Table) Passes() bool { return t.passing.Load() > 0 || t.awaited.passing.Load() > 0 }
+
+// At finds the endpoint of a face; nil: it is not served.
+func (t *Table) At(f Face) *Endpoint { return t.get(f.Place()) }
 
 // Private finds the endpoint of a private tunnel; nil: there is none.
 func (t *Table) Private(target string) *Endpoint {

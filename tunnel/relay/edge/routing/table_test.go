@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"adit/tunnel/relay/edge/origin/origintest"
@@ -14,12 +15,13 @@ import (
 
 // port notes what is done with it.
 type port struct {
-	stopped, closed bool
-	ended           func(*Backend) bool // which flows were ended last
+	stopped bool
+	closed  atomic.Bool
+	ended   func(*Backend) bool // which flows were ended last
 }
 
 func (p *port) StopAccepting() { p.stopped = true }
-func (p *port) Close()         { p.closed = true }
+func (p *port) Close()         { p.closed.Store(true) }
 func (p *port) EndFlows(pick func(*Backend, netip.Addr) bool) {
 	p.ended = func(b *Backend) bool { return pick(b, netip.Addr{}) }
 }
@@ -67,8 +69,8 @@ func TestAnotherTypeOrModeIsAnotherEndpoint(t *testing.T) {
 			if want := next.Type == wire.TypeTLS; table.Passes() != want || table.PassThrough("shop.test") == second != want {
 				t.Errorf("TLS passes through: %v, want %v", table.Passes(), want)
 			}
-			if p := first.port.(*port); !p.closed || second.port.(*port).closed {
-				t.Errorf("the first port is closed: %v, the second: %v", p.closed, second.port.(*port).closed)
+			if p := first.port.(*port); !p.closed.Load() || second.port.(*port).closed.Load() {
+				t.Errorf("the first port is closed: %v, the second: %v", p.closed.Load(), second.port.(*port).closed.Load())
 			}
 			figures := func(want ...*Endpoint) {
 				t.Helper()
@@ -91,7 +93,7 @@ func TestAnotherTypeOrModeIsAnotherEndpoint(t *testing.T) {
 			first.Leave(later)
 			figures(second)
 			table.Detach(next, b)
-			if table.Serves(next.Target) || table.Passes() || !second.port.(*port).closed {
+			if table.Serves(next.Target) || table.Passes() || !second.port.(*port).closed.Load() {
 				t.Error("it is served though its only tunnel is gone")
 			}
 			figures()
@@ -219,10 +221,10 @@ func TestNothingIsAttachedAtTheEnd(t *testing.T) {
 	table, f := site(), web(wire.TypeHTTPS, wire.ModeStandard)
 	p := attach(t, table, f, tunnelOf("c", "k", "")).port.(*port)
 	table.StopAccepting()
-	if _, err := table.Attach(f, tunnelOf("c", "k", "")); !errors.Is(err, ErrEnding) || !p.stopped || p.closed {
-		t.Errorf("attached with %v; the port has stopped: %v, is closed: %v", err, p.stopped, p.closed)
+	if _, err := table.Attach(f, tunnelOf("c", "k", "")); !errors.Is(err, ErrEnding) || !p.stopped || p.closed.Load() {
+		t.Errorf("attached with %v; the port has stopped: %v, is closed: %v", err, p.stopped, p.closed.Load())
 	}
-	if table.Close(); !p.closed || table.Serves(f.Target) {
+	if table.Close(); !p.closed.Load() || table.Serves(f.Target) {
 		t.Error("it is served after the end")
 	}
 }
