@@ -178,57 +178,57 @@ func TestExitCodesTellUsageFromFailure(t *testing.T) {
 		{"login adit_revoked", 1, "adit: the relay refuses the token\n"},
 		{"authtoken adit_revoked", 1, "adit: the relay refuses the token\n"},
 		{"reconnect", 1, "adit: there is no auth token yet; run `adit login TOKEN` with one from your relay's operator\n"},
-		{"tunnel show nope", 1, "adit: there is no tunnel \"nope\"; `adit tunnel list` shows them\n"},
-		{"start", 1, "adit: this build has no daemon; take a released one\n"},
-		{"frobnicate", 2, "adit: adit has no command \"frobnicate\"; `adit help` shows how it is used\n"},
-		{"sttart", 2, "did you mean \"start\"? `adit help`"},
-		{"tunnel lsit", 2, "adit: adit tunnel has no command \"lsit\"; did you mean \"list\"? `adit help tunnel` shows how it is used\n"},
+		{"tunnel show nope", 1, "adit: there is no tunnel \"nope\"; `adit tunnel list` shows all tunnels\n"},
+		{"start", 1, "adit: this build has no daemon; use a released one\n"},
+		{"frobnicate", 2, "adit: adit has no command \"frobnicate\"; see `adit help`\n"},
+		{"sttart", 2, "did you mean \"start\"? See `adit help`"},
+		{"tunnel lsit", 2, "adit: adit tunnel has no command \"lsit\"; did you mean \"list\"? See `adit help tunnel`\n"},
 		{"relay client frob x", 2, "has no command \"frob\"; there are add"},
-		{"help frobnicate", 2, "adit has no command \"frobnicate\"; `adit help` shows"},
-		{"logs --level loud", 2, "--level must be debug, info, warn or error, and \"loud\" is not"},
+		{"help frobnicate", 2, "adit has no command \"frobnicate\"; see `adit help`"},
+		{"logs --level loud", 2, "--level must be debug, info, warn or error, not \"loud\""},
 		{"help tunnel lsit", 2, "adit tunnel has no command \"lsit\"; did you mean \"list\"?"},
-		{"help status now", 2, "adit status has no commands of its own"},
+		{"help status now", 2, "adit status has no subcommands"},
 		{"help tunnel list", 0, ""},
 		{"completion csh", 2, "adit completion has no command \"csh\""},
 		{"--version", 0, ""},
-		{"status --frob", 2, "adit: adit status has no flag --frob; `adit help status` shows how it is used\n"},
+		{"status --frob", 2, "adit: adit status has no flag --frob; see `adit help status`\n"},
 		{"status --jsno", 2, "did you mean --json?"},
 		{"status -x", 2, "has no flag -x"},
 		{"tunnel create 80 --local-prot 81", 2, "did you mean --local_port?"},
 		{"tunnel create --domain", 2, "--domain needs a value"},
 		{"status now", 2, "takes no arguments"},
-		{"tunnel", 2, "say what adit tunnel is to do"},
+		{"tunnel", 2, "adit tunnel needs a command"},
 		{"tunnel frob", 2, "has no command \"frob\""},
 		{"tunnel show", 2, "needs TUNNEL"},
-		{"tunnel show a b", 2, "\"b\" is more"},
+		{"tunnel show a b", 2, "also got \"b\""},
 		{"tunnel create", 2, "say which local port"},
 		{"tunnel create 0", 2, "must be 1 to 65535"},
 		{"tunnel create 70000", 2, "must be 1 to 65535"},
 		{"tunnel create a:b:c", 2, "neither a port nor HOST:PORT"},
-		{"tunnel create ::1:80", 2, "as [::1]:80"},
-		{"tunnel create fe80::1%eth0:8080", 2, "as [fe80::1%eth0]:8080"},
-		{"tunnel create 80 --local_port 81", 2, "named twice"},
-		{"tunnel create https://a:80 --local_scheme http", 2, "named twice"},
-		{"https http://a:80 --local_scheme https", 2, "named twice"},
-		{"https http://localhost:3000/admin", 2, "\"http://localhost:3000/admin\" has more than scheme, host and port; a local service is named without, as http://localhost:3000"},
-		{"https http://ann:pw@localhost:3000", 2, "has more than scheme, host and port"},
-		{"http unix:/run/app.sock", 2, "\"unix:/run/app.sock\" is a file; a local service is reached at a port, as 3000 or nas.lan:80: have it listen at one"},
+		{"tunnel create ::1:80", 2, "in brackets: [::1]:80"},
+		{"tunnel create fe80::1%eth0:8080", 2, "in brackets: [fe80::1%eth0]:8080"},
+		{"tunnel create 80 --local_port 81", 2, "given twice"},
+		{"tunnel create https://a:80 --local_scheme http", 2, "given twice"},
+		{"https http://a:80 --local_scheme https", 2, "given twice"},
+		{"https http://localhost:3000/admin", 2, "\"http://localhost:3000/admin\" has more than a scheme, a host and a port; write it as http://localhost:3000"},
+		{"https http://ann:pw@localhost:3000", 2, "has more than a scheme, a host and a port"},
+		{"http unix:/run/app.sock", 2, "\"unix:/run/app.sock\" is a file; a tunnel needs the port of a local service, such as 3000 or nas.lan:80"},
 		{"http unix:///run/app.sock", 2, "\"unix:///run/app.sock\" is a file"},
 		{"http ./app.sock", 2, "\"./app.sock\" is a file"},
-		{"https localhost:3000/admin", 2, "\"localhost:3000/admin\" has more than host and port; a local service is named without, as localhost:3000"},
+		{"https localhost:3000/admin", 2, "\"localhost:3000/admin\" has more than a host and a port; write it as localhost:3000"},
 		{"https http://", 2, "neither a port nor HOST:PORT"},
-		{"tunnel create --local_port many", 2, "--local_port: \"many\" is not a number; `adit help tunnel create`"},
+		{"tunnel create --local_port many", 2, "--local_port: \"many\" is not a number; see `adit help tunnel create`"},
 		{"tunnel update shop", 2, "say what to change"},
 		{"http", 2, "needs PORT"},
 		{"http web", 2, "must be 1 to 65535"},
 		{"login", 2, "adit login needs TOKEN; "},
-		{"login a b c", 2, "adit login takes TOKEN [CLIENT_ID] and no more"},
+		{"login a b c", 2, "adit login takes only TOKEN [CLIENT_ID]"},
 		{"tunnel policy set", 2, "needs TUNNEL (its id, name or domain); "},
 		{"relay policy set", 2, "needs TARGET; "},
-		{"relay policy set a b c", 2, "takes TARGET [FILE] and no more"},
-		{"requests import /no/such/file", 1, "adit: read the archive: open /no/such/file: there is no such file or folder; is the name right?\n"},
-		{"tunnel policy set shop /no/such/file", 1, "open /no/such/file: there is no such file or folder; is the name right?\n"},
-		{"requests show r_0", 1, "; `adit requests list` shows those there are\n"},
+		{"relay policy set a b c", 2, "takes only TARGET [FILE]"},
+		{"requests import /no/such/file", 1, "adit: read the archive: open /no/such/file: there is no such file or folder; check the name\n"},
+		{"tunnel policy set shop /no/such/file", 1, "open /no/such/file: there is no such file or folder; check the name\n"},
+		{"requests show r_0", 1, "; `adit requests list` shows all\n"},
 		{"login -", 2, "the token is empty"},
 	} {
 		code, out, errs := run(t, "", strings.Fields(c.args)...)
@@ -336,18 +336,18 @@ func TestFlagsOfAnotherEncodingAreRefused(t *testing.T) {
 }
 
 func TestPathFlagsThatAreNone(t *testing.T) {
-	const form = "it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path, and ,host=NAME for the Host that it sees"
+	const form = "it must be a path and its local service, such as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT; append ,strip to remove the path from requests, and ,host=NAME to set their Host header"
 	for flag, want := range map[string]string{
 		"8080":              form,
 		"api=8080":          form,
 		"/api":              form,
 		"/api,strip":        form,
-		"/api=":             `the port must be 1 to 65535, and "" is not`,
-		"/api=0":            `the port must be 1 to 65535, and "0" is not`,
-		"/api=8080,host=":   "host= says no Host; write one, as host=app.local",
-		"/api=8080,stripp":  `the port must be 1 to 65535, and "8080,stripp" is not`,
-		"/api=http://a:1/x": `"http://a:1/x" has more than scheme, host and port`,
-		"/api=::1:80":       `"::1:80" is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [::1]:80`,
+		"/api=":             `the port must be 1 to 65535, not ""`,
+		"/api=0":            `the port must be 1 to 65535, not "0"`,
+		"/api=8080,host=":   "host= is empty; give a Host, such as host=app.local",
+		"/api=8080,stripp":  `the port must be 1 to 65535, not "8080,stripp"`,
+		"/api=http://a:1/x": `"http://a:1/x" has more than a scheme, a host and a port`,
+		"/api=::1:80":       `"::1:80" is neither a port nor HOST:PORT; put an IPv6 address in brackets: [::1]:80`,
 	} {
 		code, _, errs := run(t, "", "tunnel", "create", "3000", "--path", flag)
 		if code != command.ExitUsage || !strings.HasPrefix(errs, "adit: --path: ") || !strings.Contains(errs, want) {
@@ -428,7 +428,7 @@ func TestArchivesPassThroughPipes(t *testing.T) {
 	if code, out, errs := run(t, `{"log":{}}`, "requests", "import", "-"); code != command.ExitDone || !strings.Contains(out, "Added 3.") {
 		t.Errorf("import: got exit code %d, %q, %s", code, out, errs)
 	}
-	if code, _, errs := run(t, "hello", "requests", "import", "-"); code != command.ExitFailed || !strings.Contains(errs, "the standard input is not an HTTP Archive: it is no JSON") {
+	if code, _, errs := run(t, "hello", "requests", "import", "-"); code != command.ExitFailed || !strings.Contains(errs, "the standard input is not an HTTP Archive: it is not JSON") {
 		t.Errorf("import of something else: got exit code %d, %s", code, errs)
 	}
 }
@@ -441,8 +441,8 @@ func TestImportChecksTheFileFirst(t *testing.T) {
 		says string
 	}{
 		"good.har":  {`{"log":{}}`, command.ExitDone, "Added 3."},
-		"text.har":  {`hello`, command.ExitFailed, "is no JSON"},
-		"large.har": {`{"log":"` + strings.Repeat("a", 1<<20) + `"}`, command.ExitFailed, "over 1 MiB"},
+		"text.har":  {`hello`, command.ExitFailed, "it is not JSON"},
+		"large.har": {`{"log":"` + strings.Repeat("a", 1<<20) + `"}`, command.ExitFailed, "larger than 1 MiB"},
 	} {
 		d := newFakeDaemon(t)
 		path := filepath.Join(dir, name)
@@ -544,7 +544,7 @@ func TestRefusedLoginSaysWhatHelps(t *testing.T) {
 	d := newFakeDaemon(t)
 	for _, c := range []struct{ refusal, says, not string }{
 		{`{"code":"relay_unreachable","message":"the relay at relay.example:4433 did not answer in time"}`, "nothing was changed", "doctor"},
-		{`{"code":"invalid_token","field":"client_id","message":"the relay refused: the auth token is of another client than the client id says"}`, "leave the client id out", "copy"},
+		{`{"code":"invalid_token","field":"client_id","message":"the relay refused: the auth token is of another client than the client id says"}`, "leave out the client id", "copy"},
 		{`{"code":"invalid_token","field":"auth_token","message":"not an auth token"}`, "copy the whole token", "client id"},
 	} {
 		d.set("POST /api/v1/auth/configure", `{"error":`+c.refusal+`}`)
@@ -560,7 +560,7 @@ func TestStatusSaysWhatIsToBeDone(t *testing.T) {
 	d := newFakeDaemon(t)
 	for reason, want := range map[string]string{
 		"the relay revoked the token: the client was revoked; ask its operator for a new one":                    "Next       adit login TOKEN\n",
-		"the relay refuses the token for now: the client's time ended on 2026-05-04 10:20 UTC; ask its operator": "Next       ask the relay's operator; adit tries again by itself\n",
+		"the relay refuses the token for now: the client's time ended on 2026-05-04 10:20 UTC; ask its operator": "Next       ask the relay's operator; adit keeps trying\n",
 	} {
 		d.set("GET /api/v1/status", `{"data":{"configured":true,"state":"rejected","last_error":"`+reason+`"}}`)
 		if _, out, _ := run(t, "", "status"); !strings.HasSuffix(out, want) {

@@ -25,13 +25,13 @@ type part struct {
 // parts are all of adit, in the order of a newcomer's way through it.
 func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
 	return []part{
-		{"begin", "To begin:", []*cobra.Command{
+		{"begin", "Get started:", []*cobra.Command{
 			dev.Command(std),
 			machine.StartCommand(e.Daemon),
 			agent.LoginCommand(std, find),
 			agent.LogoutCommand(std, find),
 		}},
-		{"publish", "To publish a service, or visit a private one:", []*cobra.Command{
+		{"publish", "Publish a service, or visit a private one:", []*cobra.Command{
 			publish.Command(std, find, "http"),
 			publish.Command(std, find, "https"),
 			publish.Command(std, find, "tls"),
@@ -42,7 +42,7 @@ func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
 			agent.EndpointsCommand(std, find),
 			visit.Command(std, find),
 		}},
-		{"look", "To see what happens:", []*cobra.Command{
+		{"look", "See what is happening:", []*cobra.Command{
 			agent.StatusCommand(std, find),
 			agent.OpenCommand(std, find, e.OpenBrowser),
 			requests.Command(std, find),
@@ -50,12 +50,12 @@ func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
 			agent.DoctorCommand(std, find),
 			agent.SpeedCommand(std, find),
 		}},
-		{"session", "To have the session otherwise:", []*cobra.Command{
+		{"session", "Control the session:", []*cobra.Command{
 			agent.PauseCommand(std, find),
 			agent.ResumeCommand(std, find),
 			agent.ReconnectCommand(std, find),
 		}},
-		{"machine", "On this machine:", []*cobra.Command{
+		{"machine", "Manage this machine:", []*cobra.Command{
 			machine.ServiceCommand(std),
 			machine.TrayCommand(std, find, e.OpenBrowser),
 			agent.ConfigCommand(std, find),
@@ -63,7 +63,7 @@ func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
 			versionCommand(std),
 			man.Command(),
 		}},
-		{"relay", "For those who run a relay:", []*cobra.Command{
+		{"relay", "Operate a relay:", []*cobra.Command{
 			relay.Command(std, e.Getenv),
 		}},
 	}

@@ -24,7 +24,7 @@ func TestHelpShowsADurationAsItIsTyped(t *testing.T) {
 func TestOverlapBeyondItsBoundsIsWrongUsage(t *testing.T) {
 	for _, overlap := range []string{"-1s", "2161h"} {
 		code, _, errs := run(t, "", "relay", "client", "rotate", "shop", "--overlap", overlap)
-		if code != command.ExitUsage || !strings.Contains(errs, "--overlap must be 0 to 2160h, which is 90 days") {
+		if code != command.ExitUsage || !strings.Contains(errs, "--overlap must be 0 to 2160h (90 days)") {
 			t.Errorf("%s: got exit code %d and %q, want 2 and the bounds", overlap, code, errs)
 		}
 	}

@@ -138,11 +138,11 @@ func TestFilesThatCannotBePublished(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{filepath.Join(dir, "none")}, command.ExitFailed, "is not a folder that can be read: no such file"},
-		{[]string{filepath.Join(dir, "a.txt")}, command.ExitFailed, "is not a folder that can be read: not a directory"},
+		{[]string{filepath.Join(dir, "none")}, command.ExitFailed, "none: no such file"},
+		{[]string{filepath.Join(dir, "a.txt")}, command.ExitFailed, "a.txt: not a directory"},
 		{[]string{dir, "--type", "tcp"}, command.ExitUsage, "over http or https"},
-		{[]string{dir, "--password", "--password_file", "-"}, command.ExitUsage, "give one of both"},
-		{[]string{dir, "--password_file", "-"}, command.ExitFailed, "there is no password in -"},
+		{[]string{dir, "--password", "--password_file", "-"}, command.ExitUsage, "use only one of them"},
+		{[]string{dir, "--password_file", "-"}, command.ExitFailed, "- contains no password"},
 	} {
 		code, out, errs := run(t, "", append([]string{"files"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.want) || out != "" {

@@ -31,7 +31,7 @@ func TestShortFormEndsByItself(t *testing.T) {
 				t.Errorf("it ended after %v", took)
 			}
 			if c.terminal || name == "lines" || name == "a folder" {
-				out.waitFor(t, "The time is over. Removed the tunnel.")
+				out.waitFor(t, "The time is up. Removed the tunnel.")
 			}
 			if code := end(); code != command.ExitDone || errs.String() != "" {
 				t.Errorf("exit code %d, %s", code, errs)
@@ -56,7 +56,7 @@ func TestForBeyondItsBoundsIsWrongUsage(t *testing.T) {
 	for _, given := range []string{"0s", "-1h", "500ms", "721h"} {
 		for _, args := range [][]string{{"http", "3000"}, {"files", t.TempDir()}} {
 			code, _, errs := run(t, "", append(args, "--for", given)...)
-			if code != command.ExitUsage || !strings.Contains(errs, "--for must be 1s to 720h, which is 30 days") {
+			if code != command.ExitUsage || !strings.Contains(errs, "--for must be 1s to 720h (30 days)") {
 				t.Errorf("%q %s: got exit code %d and %q, want 2 and the bounds", args, given, code, errs)
 			}
 		}

@@ -227,7 +227,7 @@ func TestShortFormServesADaemonThatKnowsNoHolding(t *testing.T) {
 	d.set("DELETE /api/v1/tunnels/t_1", `{"error":{"code":"not_found","message":"there is no tunnel"}}`)
 	d.streamEvents(`tunnel {"action":"deleted","tunnel":` + tunnelJSON + `}`)
 	code, _, errs := run(t, "", "http", "3000")
-	if code != command.ExitFailed || !strings.Contains(errs, "deleted by somebody else") {
+	if code != command.ExitFailed || !strings.Contains(errs, "deleted by someone else") {
 		t.Errorf("got exit code %d and %q", code, errs)
 	}
 	if asked := d.requests(); slices.ContainsFunc(asked, func(a string) bool { return strings.Contains(a, "/hold") }) {

@@ -30,7 +30,7 @@ func TestHelpOfAGroupAsksForACommand(t *testing.T) {
 func TestHelpOfAChangeHasNoDefaults(t *testing.T) {
 	for _, args := range []string{"tunnel update", "relay client set"} {
 		_, out, _ := run(t, "", append(strings.Fields(args), "--help")...)
-		if strings.Contains(out, "default") || !strings.Contains(out, "What no flag names stays as it is") {
+		if strings.Contains(out, "default") || !strings.Contains(out, "Settings that no flag names stay as they are") {
 			t.Errorf("%s: got %q, want no default, and that what is not named stays", args, out)
 		}
 	}

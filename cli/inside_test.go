@@ -65,7 +65,7 @@ func TestLoginRunsTheDaemonWhereNoneRuns(t *testing.T) {
 	if code := Run(context.Background(), env, []string{"login", "adit_secret"}); code != command.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if !strings.Contains(out.String(), "no daemon runs yet") {
+	if !strings.Contains(out.String(), "No daemon is running yet") {
 		t.Errorf("it does not say so:\n%s", out)
 	}
 	if got := log(); len(got) != 2 || got[0] != "adit login" {

@@ -125,7 +125,7 @@ func TestPolicyNamesWhatItReplaces(t *testing.T) {
 // TestPolicyThatIsNoneSaysWhere holds that nothing is sent.
 func TestPolicyThatIsNoneSaysWhere(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                     "the policy is empty; {} lets everybody in",
+		"":                     "the policy is empty; use {} to allow everyone",
 		" \n":                  "the policy is empty",
 		"[]":                   "the policy is not a JSON object",
 		"null":                 "the policy is not a JSON object",

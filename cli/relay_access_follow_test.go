@@ -82,10 +82,10 @@ func TestAccessIsFollowed(t *testing.T) {
 
 func TestFollowedAccessThatEnds(t *testing.T) {
 	code, out, errs, _ := followed(t, "event: access\ndata: "+accessEvent("/last", "")+"\n\n", "", "")
-	if code != command.ExitFailed || !strings.Contains(out, "/last") || !strings.Contains(errs, "the relay ended its events") {
+	if code != command.ExitFailed || !strings.Contains(out, "/last") || !strings.Contains(errs, "the relay stopped sending events") {
 		t.Errorf("exit code %d, got %q, said %q", code, out, errs)
 	}
-	for flag, want := range map[string]string{"--export=a.csv": "choose one of them", "--until=1h": "after any time"} {
+	for flag, want := range map[string]string{"--export=a.csv": "use only one of them", "--until=1h": "cannot be used with --until"} {
 		if code, _, errs, asked := followed(t, "", "", "", flag); code != command.ExitUsage || !strings.Contains(errs, want) || len(asked) > 0 {
 			t.Errorf("%s: exit code %d, said %q, asked for %v", flag, code, errs, asked)
 		}

@@ -30,7 +30,7 @@ func TestTheSchemeOfAConsoleIsNamed(t *testing.T) {
 	t.Setenv("ADIT_RELAY_ADMIN_URL", strings.Replace(console.URL, "http:", "https:", 1))
 	t.Setenv("ADIT_RELAY_ADMIN_TOKEN", "t")
 	code, _, errs := run(t, "", "relay", "client", "list")
-	if want := "speaks http, not https; set ADIT_RELAY_ADMIN_URL to http://"; code != command.ExitFailed || !strings.Contains(errs, want) {
+	if want := "uses http, not https; set ADIT_RELAY_ADMIN_URL to http://"; code != command.ExitFailed || !strings.Contains(errs, want) {
 		t.Errorf("got code %d, %q", code, errs)
 	}
 }

@@ -29,7 +29,7 @@ func TestFlowOfUDPHasNoVisitor(t *testing.T) {
 func TestAFlowHasNoCommand(t *testing.T) {
 	newFakeDaemon(t)
 	code, out, errs := run(t, "", "requests", "show", "r_2", "--curl")
-	if want := "no cURL command repeats r_2"; code != command.ExitFailed || out != "" || !strings.Contains(errs, want) {
+	if want := "r_2 cannot be repeated with curl"; code != command.ExitFailed || out != "" || !strings.Contains(errs, want) {
 		t.Errorf("got %d, %q and %q, want %q", code, out, errs, want)
 	}
 }

@@ -24,27 +24,27 @@ func newRoot(env *Env, std *stdio.Streams) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:   "adit",
-		Short: "Publish a service of this machine at a public URL",
-		Long: `adit publishes a service of this machine at a public URL, through a relay that
-you or somebody you trust runs.
+		Short: "Publish a service on this machine at a public URL",
+		Long: `adit publishes a service on this machine at a public URL, through a relay run by
+you or somebody you trust.
 
-A first look, without a relay of your own and without leaving this machine:
+To try it out, without a relay and without leaving this machine:
 
-  adit dev 8000          a relay, the daemon and two tunnels to port 8000
+  adit dev 8000          run a relay, the daemon and two tunnels to port 8000
 
-With a relay and its token:
+With a relay and a token for it:
 
-  adit login TOKEN       keeps the token
-  adit https 3000        publishes port 3000 until Ctrl-C
+  adit login TOKEN       save the token
+  adit https 3000        publish port 3000 until Ctrl-C
 
-For what shall stay:
+To publish something permanently:
 
-  adit start             runs the daemon (or: adit service install)
+  adit start             run the daemon (or: adit service install)
   adit tunnel create 3000 --domain shop
-                         publishes port 3000 for good
+                         publish port 3000 until you delete the tunnel
 
-A flag is named as its configuration key; --local-port is --local_port, too.
-Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+Flags have the names of configuration keys; --local-port and --local_port are
+the same. Exit codes: 0 success, 1 failure, 2 wrong usage.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -59,12 +59,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 				std.Say("adit version %s", buildinfo.Get().Version)
 				return nil
 			case std.JSON:
-				return command.Usagef("--json needs a command, as adit status --json")
+				return command.Usagef("--json needs a command, such as adit status --json")
 			}
 			return cmd.Help()
 		},
 	}
-	root.Flags().BoolVarP(&version, "version", "v", false, "show the version alone")
+	root.Flags().BoolVarP(&version, "version", "v", false, "print only the version")
 	for _, part := range env.parts(std, find) {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
 		for _, c := range part.commands {

@@ -83,7 +83,7 @@ func TestVersionIsOneDocumentHoweverItIsAskedFor(t *testing.T) {
 // of what is not given a page for people.
 func TestJSONOfNoCommandIsWrongUsage(t *testing.T) {
 	code, out, errs := run(t, "", "--json")
-	if want := "adit: --json needs a command, as adit status --json; `adit help` shows how it is used\n"; code != command.ExitUsage || out != "" || errs != want {
+	if want := "adit: --json needs a command, such as adit status --json; see `adit help`\n"; code != command.ExitUsage || out != "" || errs != want {
 		t.Errorf("got exit code %d, %q and %q, want 2 and %q", code, out, errs, want)
 	}
 	if code, out, _ := run(t, ""); code != command.ExitDone || !strings.Contains(out, "adit dev 8000") {

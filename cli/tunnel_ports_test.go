@@ -60,7 +60,7 @@ func TestPortsThatStayAreNamed(t *testing.T) {
 	d.set("DELETE /api/v1/tunnels/t_1", `{"error":{"code":"internal","message":"the disk is full"}}`)
 	d.refusesTunnel(2, `{"code":"relay_unreachable","message":"no answer"}`)
 	code, _, errs := run(t, "", strings.Fields("tunnel create 20000 --type tcp --ports 5")...)
-	const want = "port 20001: no answer; `adit doctor` finds out why; of the other ports' tunnels these stay: t_1"
+	const want = "port 20001: no answer; run `adit doctor` to find out why; of the other ports' tunnels these stay: t_1"
 	if code != command.ExitFailed || !strings.Contains(errs, want) {
 		t.Errorf("exit code %d: %s, want %s", code, errs, want)
 	}

@@ -25,7 +25,7 @@ func TestUpdateOffersWhatThisPlatformHas(t *testing.T) {
 		platform, says, errs string
 		code                 int
 	}{
-		{own, "adit 99.0.0 is offered; this is", "", command.ExitDone},
+		{own, "adit 99.0.0 is available; this is", "", command.ExitDone},
 		{"linux/other", "", "version 99.0.0 is not offered for " + own, command.ExitFailed},
 	} {
 		manifest := `{"version":"99.0.0","files":{"` + tt.platform + `":{"url":"adit","size":1,"sha256":""}}}`

@@ -18,7 +18,7 @@ import (
 func ConfigCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
-		Short: "Show the settings in force, and where each comes from",
+		Short: "Show the current settings, and where each one comes from",
 		Example: `  adit config
   adit config --json | jq '.settings[] | select(.source != "default")'`,
 		Args: command.Args(0, 0, ""),

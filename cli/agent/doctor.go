@@ -18,8 +18,8 @@ import (
 func DoctorCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Try everything a working tunnel needs, and say what to do",
-		Long: `Try everything a working tunnel needs, and say what to do.
+		Short: "Check everything a working tunnel needs, and suggest repairs",
+		Long: `Check everything a working tunnel needs, and suggest what to do.
 The exit code is 1 if something failed.`,
 		Example: `  adit doctor
   adit doctor --json > report.json`,

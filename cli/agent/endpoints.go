@@ -16,7 +16,7 @@ import (
 func EndpointsCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "endpoints",
-		Short: "List the public addresses that answer now",
+		Short: "List the public addresses that work now",
 		Example: `  adit endpoints
   adit endpoints --json | jq -r '.items[].public_url'`,
 		Args: command.Args(0, 0, ""),

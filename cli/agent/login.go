@@ -25,15 +25,16 @@ func LoginCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "login TOKEN [CLIENT_ID]",
 		Aliases: []string{"authtoken"},
-		Short:   "Connect this machine to the relay that a token names",
-		Long: `Connect this machine to the relay that an auth token names.
+		Short:   "Connect this machine to a relay with an auth token",
+		Long: `Connect this machine to a relay, with an auth token from its operator.
 
-The relay's operator makes a token with "adit relay client add NAME". The daemon
-uses it at once, and keeps it. A token that the relay refuses changes nothing.
-Where no daemon runs, and none is installed as a service, the token is kept for
-those that you run yourself.
-With - the token is read from the standard input, which keeps it out of the
-shell's history.`,
+The operator creates a token with "adit relay client add NAME". The daemon saves
+it and uses it immediately. If the relay refuses the token, nothing changes. If
+no daemon is running, and none is installed as a service, the token is saved for
+the daemons that you start yourself.
+
+With - the token is read from standard input, which keeps it out of the shell's
+history.`,
 		Example: `  adit login adit_AbCd…
   adit login - < token.txt
   adit login adit_AbCd… workshop-nas`,
@@ -76,8 +77,8 @@ shell's history.`,
 			return std.Print(auth, func(w io.Writer) {
 				fmt.Fprintf(w, "Connected to %s with the token %s.\n", auth.Relay, auth.TokenHint)
 				if own.Runs() {
-					fmt.Fprintf(w, "The token is kept, and no daemon runs yet: the next command runs one while it lasts,\n")
-					fmt.Fprintf(w, "adit start runs one that goes on. A service has a token of its own.\n")
+					fmt.Fprintf(w, "The token is saved. No daemon is running yet: the next command runs one for as long as it lasts,\n")
+					fmt.Fprintf(w, "and adit start runs one permanently. A service has its own token.\n")
 				}
 				fmt.Fprintf(w, "Publish something: adit https 3000\n")
 			})

@@ -37,7 +37,7 @@ func LogsCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 				return err
 			}
 			if q.Level = client.LogLevel(level); !slices.Contains(levels, q.Level) {
-				return command.Usagef("--level must be debug, info, warn or error, and %q is not", level)
+				return command.Usagef("--level must be debug, info, warn or error, not %q", level)
 			}
 			c, err := find.Client(cmd.Context())
 			if err != nil {
@@ -63,7 +63,7 @@ func LogsCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&level, "level", "info", "lowest level shown: debug, info, warn, error")
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most this many")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C; with --json one document a line")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new entries until Ctrl-C; with --json, one document per line")
 	return cmd
 }
 

@@ -18,8 +18,8 @@ func OpenCommand(std *stdio.Streams, find *daemon.Finder, openBrowser func(ctx c
 	cmd := &cobra.Command{
 		Use:   "open",
 		Short: "Open the Web UI in a browser",
-		Long: `Open the Web UI in a browser. Where the local API asks for a Bearer token, the
-link signs that browser in; it is good once, and for one minute.`,
+		Long: `Open the Web UI in a browser. If the local API requires a Bearer token, the link
+signs the browser in; it works once, within a minute.`,
 		Example: `  adit open
   adit open --print`,
 		Args: command.Args(0, 0, ""),
@@ -36,13 +36,13 @@ link signs that browser in; it is good once, and for one minute.`,
 				return std.Print(link, func(w io.Writer) { fmt.Fprintln(w, link.URL) })
 			}
 			if err := openBrowser(cmd.Context(), link.URL); err != nil {
-				std.Say("Open this page in a browser of this machine: %s", link.URL)
+				std.Say("Open this page in a browser on this machine: %s", link.URL)
 				return nil
 			}
 			std.Say("Opened %s.", c.BaseURL())
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&printOnly, "print", false, "print the link instead")
+	cmd.Flags().BoolVar(&printOnly, "print", false, "print the link instead of opening it")
 	return cmd
 }

@@ -19,10 +19,11 @@ import (
 func SpeedCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "speed",
-		Short: "Measure how fast the way to the relay is",
-		Long: `Measure how fast the way to the relay is, over DTLS and over TLS.
-It moves bytes for some ten seconds, which count as this client's traffic at the
-relay, and says so where a network lets less through by UDP than by TCP.`,
+		Short: "Measure the speed of the connection to the relay",
+		Long: `Measure the speed of the connection to the relay, over DTLS and over TLS.
+
+The test transfers data for about ten seconds, which counts towards the client's
+traffic at the relay. It also tells if the network slows down UDP.`,
 		Example: `  adit speed
   adit speed --json | jq '.items[].bytes_per_second'`,
 		Args: command.Args(0, 0, ""),

@@ -25,7 +25,7 @@ import (
 func StatusCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show whether this machine is connected, and why not",
+		Short: "Show whether this machine is connected, and if not, why",
 		Example: `  adit status
   adit status --json | jq -r .state`,
 		Args: command.Args(0, 0, ""),
@@ -74,7 +74,7 @@ func writeStatus(w io.Writer, st client.Status) {
 	fmt.Fprintf(w, "Daemon\t%s, %s/%s, process %d%s, since %s\n", st.Version, st.OS, st.Arch, st.PID, partOf, localtime.Text(st.StartedAt))
 	switch {
 	case RefusedForNow(st):
-		fmt.Fprintf(w, "Next\task the relay's operator; adit tries again by itself\n")
+		fmt.Fprintf(w, "Next\task the relay's operator; adit keeps trying\n")
 	case !st.Configured || st.State == "rejected":
 		fmt.Fprintf(w, "Next\tadit login TOKEN\n")
 	case st.State == "paused":
@@ -99,7 +99,7 @@ func StateText(st client.Status) string {
 
 // PauseCommand is adit pause.
 func PauseCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
-	return sessionCommand(std, find, "pause", "Close the session and stay away until resumed", (*client.Client).Pause)
+	return sessionCommand(std, find, "pause", "Close the session until you resume it", (*client.Client).Pause)
 }
 
 // ResumeCommand is adit resume.
@@ -109,7 +109,7 @@ func ResumeCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 
 // ReconnectCommand is adit reconnect.
 func ReconnectCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
-	return sessionCommand(std, find, "reconnect", "Drop the session and connect anew, at once", (*client.Client).Reconnect)
+	return sessionCommand(std, find, "reconnect", "Drop the session and connect again immediately", (*client.Client).Reconnect)
 }
 
 func sessionCommand(std *stdio.Streams, find *daemon.Finder, name, short string, do func(*client.Client, context.Context) (client.Status, error)) *cobra.Command {

@@ -32,7 +32,7 @@ func openWith(ctx context.Context, url string, find func(program string) (path s
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", path, err))
 	}
 	if failed == nil {
-		return errors.New("there is no program to open a browser with")
+		return errors.New("no program was found that can open a browser")
 	}
 	return failed
 }

@@ -18,7 +18,7 @@ func TestWhatOpensNothingIsNotTakenForABrowser(t *testing.T) {
 		opened   string            // by which; empty: by none
 		err      string
 	}{
-		"none is there":  {nil, "", "there is no program"},
+		"none is there":  {nil, "", "no program was found"},
 		"it opens":       {map[string]string{"xdg-open": "exit 0", "x-www-browser": "exit 0"}, "xdg-open", ""},
 		"it has none":    {map[string]string{"xdg-open": "exit 3"}, "xdg-open", "exit status 3"},
 		"another has":    {map[string]string{"xdg-open": "exit 3", "x-www-browser": "exit 0"}, "x-www-browser", ""},

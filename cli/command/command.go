@@ -28,9 +28,9 @@ func Args(least, most int, names string) cobra.PositionalArgs {
 			needed, _, _ := strings.Cut(names, " [")
 			return Usagef("%s needs %s", cmd.CommandPath(), needed)
 		case len(args) > most && most == 0:
-			return Usagef("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
+			return Usagef("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 		case len(args) > most:
-			return Usagef("%s takes %s and no more, and %q is more", cmd.CommandPath(), names, args[most])
+			return Usagef("%s takes only %s, but also got %q", cmd.CommandPath(), names, args[most])
 		}
 		return nil
 	}
@@ -39,7 +39,7 @@ func Args(least, most int, names string) cobra.PositionalArgs {
 // CheckLimit refuses a --limit that nothing can have.
 func CheckLimit(n int) error {
 	if n < 1 {
-		return Usagef("--limit must be 1 or more, and %d is not", n)
+		return Usagef("--limit must be 1 or more, not %d", n)
 	}
 	return nil
 }

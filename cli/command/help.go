@@ -49,7 +49,7 @@ func usageOfGroups(root *cobra.Command) {
 }
 
 // StaysAsItIs belongs to the help of a command that changes something.
-const StaysAsItIs = "What no flag names stays as it is."
+const StaysAsItIs = "Settings that no flag names stay as they are."
 
 // WithoutDefaults takes from the flags' help what holds where something is made: a
 // change leaves what no flag names as it is.

@@ -30,7 +30,7 @@ func Finish(root *cobra.Command, std *stdio.Streams) {
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
-	root.PersistentFlags().BoolVar(&std.JSON, "json", false, "print one JSON document instead of text")
+	root.PersistentFlags().BoolVar(&std.JSON, "json", false, "print JSON instead of text")
 	// A flag is named as its config key; hyphens are taken too.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
@@ -43,10 +43,10 @@ func Finish(root *cobra.Command, std *stdio.Streams) {
 		switch c.Name() { // cobra's own show a page for any word, and call that done
 		case "help":
 			c.Run, c.RunE = nil, describe
-			c.Short = "Show how a command is used"
+			c.Short = "Show help for a command"
 		case "completion":
 			c.Args, c.RunE = nil, needsCommand
-			c.Short = "Make the completion script of a shell"
+			c.Short = "Generate a completion script for a shell"
 		}
 	}
 	usageOfGroups(root)
@@ -71,11 +71,11 @@ func Run(ctx context.Context, root *cobra.Command, std *stdio.Streams, args []st
 	message := visible.Text(strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", " "))
 	var usage *UsageError
 	if !lost && (!began || errors.As(err, &usage)) {
-		after := "; "
+		see := "; see"
 		if strings.HasSuffix(message, "?") {
-			after = " "
+			see = " See"
 		}
-		fmt.Fprintf(std.Err, "adit: %s%s`%s` shows how it is used\n", message, after, usageHelp(cmd))
+		fmt.Fprintf(std.Err, "adit: %s%s `%s`\n", message, see, usageHelp(cmd))
 		return ExitUsage
 	}
 	fmt.Fprintf(std.Err, "adit: %s\n", message)

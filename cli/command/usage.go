@@ -83,7 +83,7 @@ func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return NoCommand(cmd, args[0])
 	}
-	return Usagef("say what %s is to do: %s", cmd.CommandPath(), strings.Join(childNames(cmd), ", "))
+	return Usagef("%s needs a command: %s", cmd.CommandPath(), strings.Join(childNames(cmd), ", "))
 }
 
 func childNames(cmd *cobra.Command) []string {
@@ -106,7 +106,7 @@ func describe(cmd *cobra.Command, args []string) error {
 		if about.HasAvailableSubCommands() {
 			return NoCommand(about, rest[0])
 		}
-		return Usagef("%s has no commands of its own, and %q is none", about.CommandPath(), rest[0])
+		return Usagef("%s has no subcommands, but got %q", about.CommandPath(), rest[0])
 	}
 	about.InitDefaultHelpFlag()
 	return about.Help()

@@ -45,9 +45,9 @@ func Explain(err error) string {
 	var file *fs.PathError
 	switch {
 	case errors.Is(err, client.ErrSilent):
-		return err.Error() + "; if it is the adit daemon, end it and start it again (`adit service restart` if it is the service), else start adit elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
+		return err.Error() + "; if it is the adit daemon, restart it (`adit service restart` if it is the service), otherwise start adit on another port, for example with `adit start --http_listen 127.0.0.1:8181`"
 	case errors.Is(err, client.ErrForeign):
-		return err.Error() + ", and no other was found; start one elsewhere, as with `adit start --http_listen 127.0.0.1:8181`"
+		return err.Error() + ", and no daemon was found; start one on another port, for example with `adit start --http_listen 127.0.0.1:8181`"
 	case errors.Is(err, client.ErrNotRunning):
 		return "the adit daemon is not running; " + howToStart(installed())
 	case errors.Is(err, context.Canceled):
@@ -57,21 +57,21 @@ func Explain(err error) string {
 		case refusal.Code == client.ErrorCodeNotConfigured:
 			return "there is no auth token yet; run `adit login TOKEN` with one from your relay's operator"
 		case refusal.Code == client.ErrorCodeUnauthorized && os.Getenv("ADIT_BEARER_TOKEN") == "":
-			return "the local API asks for a Bearer token; put that of [local_api] bearer_token into ADIT_BEARER_TOKEN"
+			return "the local API requires a Bearer token; put the one from [local_api] bearer_token into ADIT_BEARER_TOKEN"
 		}
 		if refusal.Code == client.ErrorCodeInvalidToken && refusal.Field == "client_id" {
-			return refusal.Message + "; leave the client id out, or give that of the token's client"
+			return refusal.Message + "; leave out the client id, or give that of the token's client"
 		}
 		next := map[client.ErrorCode]string{
 			client.ErrorCodeInvalidToken:     "; copy the whole token again, or ask the relay's operator for a new one",
-			client.ErrorCodeUnauthorized:     "; put the token of [local_api] bearer_token into ADIT_BEARER_TOKEN",
-			client.ErrorCodeRelayUnreachable: "; `adit doctor` finds out why",
+			client.ErrorCodeUnauthorized:     "; put the token from [local_api] bearer_token into ADIT_BEARER_TOKEN",
+			client.ErrorCodeRelayUnreachable: "; run `adit doctor` to find out why",
 			// The relay's sentence ends with: read it again.
 			client.ErrorCodePreconditionFailed: " with `adit tunnel policy show`",
 		}[refusal.Code]
 		return refusal.Message + next
 	case errors.As(err, &file) && file.Op == "open" && errors.Is(err, fs.ErrNotExist):
-		said := "open " + file.Path + ": there is no such file or folder; is the name right?"
+		said := "open " + file.Path + ": there is no such file or folder; check the name"
 		return strings.Replace(err.Error(), file.Error(), said, 1)
 	}
 	return err.Error()

@@ -25,18 +25,18 @@ type Flags struct {
 
 // Shared adds the flags that the short forms have too.
 func (f *Flags) Shared(flags *pflag.FlagSet) {
-	flags.StringVar(&f.mode, "mode", "", "standard; balanced to share the address with other agents; private for no public address, see adit visit")
-	flags.StringVar(&f.domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
-	flags.Var(&f.name, "name", "a name for people")
-	flags.StringVar(&f.localScheme, "local_scheme", "", "http, https or h2c: how the local service is spoken to")
-	flags.IntVar(&f.remotePort, "remote_port", 0, "public port of tcp and udp; 0 lets the relay give one")
-	flags.StringVar(&f.hostHeader, "host_header", "", "the Host that the local service sees; empty keeps the visitor's")
-	flags.Var(&f.requestHeaders, "request_header", "a header that the local service gets, in place of the visitor's; \"Name:\" removes one; may be repeated")
-	flags.Var(&f.responseHeaders, "response_header", "the same for what visitors get")
-	flags.Var(&f.paths, "path", "a path that leads to a local service of its own: /api=8080, =HOST:PORT or =https://HOST:PORT; with \",strip\" behind that is asked without the path, and with \",host=NAME\" sees this Host; may be repeated")
-	flags.StringSliceVar(&f.visitors, "visitor", nil, "of mode private: a client of the relay, by name, that may visit; '*' is all of them; may be repeated")
-	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "v1 or v2: tells the local service the visitor's address")
-	flags.BoolVar(&f.inspect, "inspect", true, "show what passes in the inspector")
+	flags.StringVar(&f.mode, "mode", "", "standard; balanced shares the address with other agents; private has no public address, see adit visit")
+	flags.StringVar(&f.domain, "domain", "", "full name, or one label below the relay's domain, such as shop; '*.shop' covers all names below it; empty lets the relay choose")
+	flags.Var(&f.name, "name", "display name")
+	flags.StringVar(&f.localScheme, "local_scheme", "", "protocol of the local service: http, https or h2c")
+	flags.IntVar(&f.remotePort, "remote_port", 0, "public port, for tcp and udp; 0 lets the relay choose")
+	flags.StringVar(&f.hostHeader, "host_header", "", "Host header that the local service gets; empty keeps the visitor's")
+	flags.Var(&f.requestHeaders, "request_header", "set a header of each request to the local service; \"Name:\" removes it; may be repeated")
+	flags.Var(&f.responseHeaders, "response_header", "set a header of each response to visitors; \"Name:\" removes it; may be repeated")
+	flags.Var(&f.paths, "path", "send a path to a different local service: /api=8080, =HOST:PORT or =https://HOST:PORT; append \",strip\" to remove the path from requests, and \",host=NAME\" to set their Host header; may be repeated")
+	flags.StringSliceVar(&f.visitors, "visitor", nil, "client of the relay that may visit a private tunnel, by name; '*' allows all; may be repeated")
+	flags.StringVar(&f.proxyProtocol, "proxy_protocol", "", "send the visitor's address to the local service in a PROXY header: v1 or v2")
+	flags.BoolVar(&f.inspect, "inspect", true, "show traffic in the inspector")
 }
 
 // All adds the flags of a tunnel that is made or changed for good.
@@ -94,7 +94,7 @@ func (f *Flags) SetLocal(text string) error {
 		return err
 	}
 	if f.localPort != 0 || local.ip != "" && f.localIP != "" || local.scheme != "" && f.localScheme != "" {
-		return command.Usagef("the local service is named twice: as %s and by a flag", text)
+		return command.Usagef("the local service is given twice: as %s and by a flag", text)
 	}
 	f.localPort = local.port
 	if local.ip != "" {

@@ -25,7 +25,7 @@ var schemePorts = map[string]int{"http": 80, "h2c": 80, "https": 443}
 // daemon speaks is left to it.
 func parseLocal(text string) (localService, error) {
 	if strings.HasPrefix(text, "unix:") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") {
-		return localService{}, command.Usagef("%q is a file; a local service is reached at a port, as 3000 or nas.lan:80: have it listen at one", text)
+		return localService{}, command.Usagef("%q is a file; a tunnel needs the port of a local service, such as 3000 or nas.lan:80", text)
 	}
 	scheme, at, isURL := strings.Cut(text, "://")
 	if !isURL {
@@ -34,11 +34,11 @@ func parseLocal(text string) (localService, error) {
 	at = strings.TrimSuffix(at, "/")
 	if i := strings.IndexAny(at, "/?#@"); i >= 0 {
 		if !isURL {
-			return localService{}, command.Usagef("%q has more than host and port; a local service is named without, as %s", text, at[:i])
+			return localService{}, command.Usagef("%q has more than a host and a port; write it as %s", text, at[:i])
 		}
 		bare := at[strings.IndexByte(at, '@')+1:]
 		bare, _, _ = strings.Cut(bare, "/")
-		return localService{}, command.Usagef("%q has more than scheme, host and port; a local service is named without, as %s://%s", text, scheme, bare)
+		return localService{}, command.Usagef("%q has more than a scheme, a host and a port; write it as %s://%s", text, scheme, bare)
 	}
 	s := localService{scheme: strings.ToLower(scheme)}
 	portText := at
@@ -52,7 +52,7 @@ func parseLocal(text string) (localService, error) {
 			if colon := strings.LastIndex(at, ":"); colon >= 0 {
 				host, last := at[:colon], at[colon+1:]
 				if _, ipErr := netip.ParseAddr(host); ipErr == nil {
-					return localService{}, command.Usagef("%q is neither a port nor HOST:PORT; an IPv6 address stands in brackets, as [%s]:%s", at, host, last)
+					return localService{}, command.Usagef("%q is neither a port nor HOST:PORT; put an IPv6 address in brackets: [%s]:%s", at, host, last)
 				}
 			}
 			return localService{}, command.Usagef("%q is neither a port nor HOST:PORT", text)
@@ -60,7 +60,7 @@ func parseLocal(text string) (localService, error) {
 	}
 	n, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil || n == 0 {
-		return localService{}, command.Usagef("the port must be 1 to 65535, and %q is not", portText)
+		return localService{}, command.Usagef("the port must be 1 to 65535, not %q", portText)
 	}
 	s.port = int(n)
 	return s, nil

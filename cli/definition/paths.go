@@ -38,11 +38,11 @@ func (f *pathFlag) Set(text string) error {
 	}
 	text, p := pathWords(text)
 	if strings.HasSuffix(text, ",host=") {
-		return errors.New("host= says no Host; write one, as host=app.local")
+		return errors.New("host= is empty; give a Host, such as host=app.local")
 	}
 	at := strings.LastIndexByte(text, '=') // a path may have one, a service has none
 	if at < 0 || !strings.HasPrefix(text, "/") {
-		return errors.New("it must be a path and its local service, as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT, with ,strip behind to ask that without the path, and ,host=NAME for the Host that it sees")
+		return errors.New("it must be a path and its local service, such as /api=8080, /api=HOST:PORT or /api=https://HOST:PORT; append ,strip to remove the path from requests, and ,host=NAME to set their Host header")
 	}
 	p.Path = text[:at]
 	local, err := parseLocal(text[at+1:])

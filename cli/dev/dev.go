@@ -61,11 +61,10 @@ func Command(std *stdio.Streams) *cobra.Command {
 	var opts options
 	cmd := &cobra.Command{
 		Use:   "dev [PORT]",
-		Short: "Run all of adit on loopback for a first look",
-		Long: `Run all of adit on this machine's loopback for a first look: a relay, the
-daemon, and an http and an https tunnel to local PORT, or to a sample page
-without PORT. It keeps its data in a temporary folder, and ends without a trace
-on Ctrl-C.`,
+		Short: "Try all of adit on this machine, without a server",
+		Long: `Run all of adit on this machine's loopback to try it out: a relay, the daemon,
+and an http and an https tunnel to local PORT, or to a sample page without PORT.
+All data is in a temporary folder, which Ctrl-C removes.`,
 		Example: `  adit dev
   adit dev 8000
   adit dev --json --http_listen 127.0.0.1:0`,
@@ -82,12 +81,12 @@ on Ctrl-C.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&opts.httpListen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271, or a free port)")
-	flags.StringVar(&opts.tunnelListen, "tunnel_listen", "", "where the relay listens for the daemon (default 127.0.0.1:4433, or a free port)")
-	flags.StringVar(&opts.edgeHTTPListen, "edge_http_listen", "", "where the relay listens for visitors, http (default 127.0.0.1:8080, or a free port)")
-	flags.StringVar(&opts.edgeHTTPSListen, "edge_https_listen", "", "where the relay listens for visitors, https (default 127.0.0.1:8443, or a free port)")
-	flags.StringVar(&opts.console, "console_listen", "", "where the relay's console listens (default 127.0.0.1:37280, or a free port)")
-	flags.BoolVar(&opts.verbose, "verbose", false, "print the log of relay and daemon")
+	flags.StringVar(&opts.httpListen, "http_listen", "", "address of the Web UI and the local API (default 127.0.0.1:37271, or a free port)")
+	flags.StringVar(&opts.tunnelListen, "tunnel_listen", "", "address where the relay accepts the daemon (default 127.0.0.1:4433, or a free port)")
+	flags.StringVar(&opts.edgeHTTPListen, "edge_http_listen", "", "address where the relay accepts visitors over http (default 127.0.0.1:8080, or a free port)")
+	flags.StringVar(&opts.edgeHTTPSListen, "edge_https_listen", "", "address where the relay accepts visitors over https (default 127.0.0.1:8443, or a free port)")
+	flags.StringVar(&opts.console, "console_listen", "", "address of the relay's console (default 127.0.0.1:37280, or a free port)")
+	flags.BoolVar(&opts.verbose, "verbose", false, "print the relay's and the daemon's log")
 	return cmd
 }
 
@@ -102,7 +101,7 @@ func favour(addr, favoured string, port int) (string, error) {
 			return "", command.Usagef("adit dev stays on loopback: %q must be 127.0.0.1:PORT or [::1]:PORT", addr)
 		}
 		if addr == published && port != 0 {
-			return "", command.Usagef("%s is what adit dev is to publish, and it cannot listen there too", addr)
+			return "", command.Usagef("adit dev cannot listen on %s, the port that it is to publish", addr)
 		}
 		return addr, nil
 	}

@@ -37,19 +37,19 @@ type Guarded struct {
 
 // AddAllow adds the flag that says which addresses are let in.
 func (f *Flags) AddAllow(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.allow, "allow", nil, "an address or CIDR that is let in, and no others; may be repeated")
+	flags.StringSliceVar(&f.allow, "allow", nil, "allow only this address or CIDR; may be repeated")
 }
 
 // Add adds the flags of a tunnel of any type.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	f.AddAllow(flags)
-	flags.StringVar(&f.file, "policy", "", "JSON file that says who is let in, see adit tunnel policy; - is standard input")
+	flags.StringVar(&f.file, "policy", "", "JSON file with an access policy, see adit tunnel policy; - is standard input")
 }
 
 // AddPassword adds those of a tunnel whose visitors can be asked for a password.
 func (f *Flags) AddPassword(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.makeUp, "password", false, "ask visitors for a password, which is made up and shown here")
-	flags.StringVar(&f.passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")
+	flags.BoolVar(&f.makeUp, "password", false, "ask visitors for a password, which is generated and printed here")
+	flags.StringVar(&f.passwordFile, "password_file", "", "ask visitors for the password in this file; - is standard input")
 }
 
 // Read makes a policy of what the flags say for a tunnel of a type and a mode.
@@ -59,7 +59,7 @@ func (f *Flags) Read(std *stdio.Streams, in client.TunnelCreate) (got Guarded, e
 	case f.passwordFile == "-" && f.file == "-":
 		return got, command.Usagef("--password_file and --policy cannot both be standard input")
 	case asks && in.Type != "" && in.Type != client.TunnelTypeHTTP && in.Type != client.TunnelTypeHTTPS, asks && in.Mode == client.TunnelModePrivate:
-		return got, command.Usagef("a password can be asked for over http and https alone")
+		return got, command.Usagef("only http and https tunnels can ask for a password")
 	}
 	fields := map[string]json.RawMessage{}
 	if f.file != "" {
@@ -83,7 +83,7 @@ func (f *Flags) Read(std *stdio.Streams, in client.TunnelCreate) (got Guarded, e
 	}
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		if _, twice := fields[name]; twice {
-			return Guarded{}, command.Usagef("%s is in %s already: say it there or by a flag", name, f.file)
+			return Guarded{}, command.Usagef("%s is already in %s; set it there or by a flag, not both", name, f.file)
 		}
 		if fields[name], err = json.Marshal(said[name]); err != nil {
 			return Guarded{}, err
@@ -100,7 +100,7 @@ func (f *Flags) Read(std *stdio.Streams, in client.TunnelCreate) (got Guarded, e
 func Password(std *stdio.Streams, makeUp bool, file string) (string, error) {
 	switch {
 	case makeUp && file != "":
-		return "", command.Usagef("--password makes a password up, and --password_file has one: give one of both")
+		return "", command.Usagef("--password generates a password, and --password_file contains one; use only one of them")
 	case makeUp:
 		return strings.ToLower(rand.Text()[:12]), nil
 	case file == "":
@@ -108,7 +108,7 @@ func Password(std *stdio.Streams, makeUp bool, file string) (string, error) {
 	}
 	password, err := std.Secret(file)
 	if err == nil && password == "" {
-		err = fmt.Errorf("there is no password in %s", file)
+		err = fmt.Errorf("%s contains no password", file)
 	}
 	return password, err
 }

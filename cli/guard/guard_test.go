@@ -40,15 +40,15 @@ func TestFlagsSayWhoIsLetIn(t *testing.T) {
 		{args: "--policy -", in: `{"policy":{"rate":1},"etag":"x"}`, want: `{"rate":1}`},
 		{args: "--policy - --password", in: `{"rate":1}`, want: `{"basic_auth":.*,"rate":1}`, password: ".*"},
 		{args: "--policy -", in: `{}`, want: ""},
-		{args: "--policy " + policy + " --allow 192.0.2.2", failed: "allow is in " + policy + " already"},
+		{args: "--policy " + policy + " --allow 192.0.2.2", failed: "allow is already in " + policy},
 		{args: "--policy -", in: `[]`, failed: "not a JSON object"},
 		{args: "--policy " + filepath.Join(dir, "none"), failed: "read the policy"},
 		{args: "--policy - --password_file -", failed: "cannot both be standard input"},
-		{args: "--password_file " + empty, failed: "there is no password in"},
-		{args: "--password --password_file " + password, failed: "give one of both"},
-		{args: "--password", kind: "tcp", failed: "over http and https alone"},
-		{args: "--password_file " + password, kind: "tls", failed: "over http and https alone"},
-		{args: "--password", mode: "private", failed: "over http and https alone"},
+		{args: "--password_file " + empty, failed: "contains no password"},
+		{args: "--password --password_file " + password, failed: "use only one of them"},
+		{args: "--password", kind: "tcp", failed: "only http and https tunnels"},
+		{args: "--password_file " + password, kind: "tls", failed: "only http and https tunnels"},
+		{args: "--password", mode: "private", failed: "only http and https tunnels"},
 	} {
 		var g Flags
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -45,14 +45,14 @@ func ServiceCommand(std *stdio.Streams) *cobra.Command {
 		func(string) string { return "The tray's old program is gone." },
 		func(ctx context.Context) (string, error) { return "", traySweep(ctx) })
 	sweep.Hidden = true
-	return command.Group("service", "The daemon as a service of the operating system",
-		`The daemon as a service of the operating system: started with the machine,
-brought back when it ends, and running with as few rights as the system allows.
+	return command.Group("service", "Manage the daemon as a service of the operating system",
+		`Run the daemon as a service of the operating system: it starts with the machine,
+is restarted when it ends, and has as few privileges as the system allows.
 
-"status" is for everybody; the others need an administrator's rights. What is
-done already is no error: a service that runs is started, one that is not
-installed is uninstalled.`,
-		verb("install", "Install the service, to be started with the machine", installedText, func(ctx context.Context) (string, error) {
+Anyone may use "status"; the other commands need administrator rights. It is not
+an error to start a service that is running, or to uninstall one that is not
+installed.`,
+		verb("install", "Install the service, which starts with the machine", installedText, func(ctx context.Context) (string, error) {
 			exe, err := executable()
 			if err != nil {
 				return "", err
@@ -143,9 +143,9 @@ func serviceDone(ctx context.Context, std *stdio.Streams, done string) error {
 
 func serviceStatusCommand(std *stdio.Streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show whether the service is installed, runs and is well", Args: command.Args(0, 0, ""),
-		Long: `Show whether the service is installed, runs and is well. Anybody may ask.
-The exit code is 0 if it runs and answers.`,
+		Use: "status", Short: "Show whether the service is installed, running and healthy", Args: command.Args(0, 0, ""),
+		Long: `Show whether the service is installed, running and healthy. Anyone may use it.
+The exit code is 0 if the service is running and answers.`,
 		Example: `  adit service status
   adit service status --json | jq -r .state`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,23 +23,23 @@ func StartCommand(run func(ctx context.Context, httpListen string) error) *cobra
 		Short: "Run the daemon in the foreground",
 		Long: `Run the daemon in the foreground, until Ctrl-C.
 
-It keeps the session with the relay, and serves the Web UI and the local API at
-http://127.0.0.1:37271. "adit service install" makes a service of it instead,
-which starts with the machine.`,
+It maintains the session with the relay, and serves the Web UI and the local API
+at http://127.0.0.1:37271. To have it start with the machine, install it as a
+service instead: "adit service install".`,
 		Example: `  adit start
   adit start --http_listen 127.0.0.1:8181`,
 		Args: command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !listenable(listen) {
-				return command.Usagef("--http_listen must be an address and a port, as 127.0.0.1:37271, and %q is not", listen)
+				return command.Usagef("--http_listen must be an address and a port, such as 127.0.0.1:37271, not %q", listen)
 			}
 			if run == nil {
-				return errors.New("this build has no daemon; take a released one")
+				return errors.New("this build has no daemon; use a released one")
 			}
 			return run(cmd.Context(), listen)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "http_listen", "", "where Web UI and local API listen (default 127.0.0.1:37271)")
+	cmd.Flags().StringVar(&listen, "http_listen", "", "address of the Web UI and the local API (default 127.0.0.1:37271)")
 	return cmd
 }
 

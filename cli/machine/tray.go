@@ -28,9 +28,9 @@ func TrayCommand(std *stdio.Streams, find *daemon.Finder, openBrowser func(ctx c
 	var open, atLogin bool
 	cmd := &cobra.Command{
 		Use:   "tray",
-		Short: "Show adit's state in the desktop's tray",
-		Long: `Show adit's state in the desktop's tray, with a menu for what is done most.
-Each person has one: a second ends at once.`,
+		Short: "Show adit's state in the system tray",
+		Long: `Show adit's state in the system tray, with a menu for common actions. There is
+one per user: a second one exits immediately.`,
 		Example: `  adit tray
   adit tray --open`,
 		Args: command.Args(0, 0, ""),
@@ -41,7 +41,7 @@ Each person has one: a second ends at once.`,
 			return runTray(cmd.Context(), std, &trayDaemon{find: find, openBrowser: openBrowser}, open)
 		},
 	}
-	cmd.Flags().BoolVar(&open, "open", false, "open the Web UI in a browser too, and start the daemon if it does not run")
+	cmd.Flags().BoolVar(&open, "open", false, "also open the Web UI in a browser, and start the daemon if it is not running")
 	cmd.Flags().BoolVar(&atLogin, "autostart", false, "end if this person wants no tray at login")
 	if err := cmd.Flags().MarkHidden("autostart"); err != nil {
 		panic(err) // the flag is made above
@@ -70,7 +70,7 @@ func runTray(ctx context.Context, std *stdio.Streams, d *trayDaemon, open bool) 
 	}
 	lock, err := lockfile.Take(filepath.Join(dir, "tray.lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
-		std.Say("The tray is running already.")
+		std.Say("The tray is already running.")
 		return nil
 	}
 	if err != nil {

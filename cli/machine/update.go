@@ -44,21 +44,22 @@ func UpdateCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 			},
 		}
 	}
-	g := command.Group("update", "Look for a newer release, and install it",
-		`Look for a newer release at an address that you configure; none is asked by
-default. The release's manifest must be signed by the key that you configure
-with it. A program that a package manager or an installer owns is left alone.`,
-		sub("check", "Say whether a newer release is offered", false),
-		sub("apply", "Install the newer release, and go back if the daemon is not well with it", true),
+	g := command.Group("update", "Check for a newer release, and install it",
+		`Check for a newer release at an address that you configure; there is none by
+default. The release's manifest must be signed with the key that you configure
+along with it. A program installed by a package manager or an installer is not
+changed.`,
+		sub("check", "Show whether a newer release is available", false),
+		sub("apply", "Install the newer release, and roll back if the daemon is unhealthy with it", true),
 	)
-	g.PersistentFlags().StringVar(&manifest, "manifest", "", "address of the manifest (or ADIT_UPDATE_MANIFEST)")
+	g.PersistentFlags().StringVar(&manifest, "manifest", "", "URL of the manifest (or ADIT_UPDATE_MANIFEST)")
 	g.PersistentFlags().StringVar(&key, "key", "", "public key of the release, in base64 (or ADIT_UPDATE_KEY)")
 	return g
 }
 
 func update(ctx context.Context, std *stdio.Streams, address, keyText string, apply bool) error {
 	if address == "" || keyText == "" {
-		return command.Usagef("say where releases are announced and who signs them: --manifest and --key")
+		return command.Usagef("give the URL of the manifest and the key that signs it, with --manifest and --key")
 	}
 	key, err := releases.ParseKey(keyText)
 	if err != nil {
@@ -85,11 +86,11 @@ func update(ctx context.Context, std *stdio.Streams, address, keyText string, ap
 	return std.Print(state, func(w io.Writer) {
 		switch {
 		case state.Applied:
-			fmt.Fprintf(w, "adit %s is installed in the place of %s.\n", state.Offered, state.Current)
+			fmt.Fprintf(w, "adit %s has replaced %s.\n", state.Offered, state.Current)
 		case state.Available:
-			fmt.Fprintf(w, "adit %s is offered; this is %s. adit update apply installs it.\n", state.Offered, state.Current)
+			fmt.Fprintf(w, "adit %s is available; this is %s. To install it: adit update apply\n", state.Offered, state.Current)
 		default:
-			fmt.Fprintf(w, "adit %s is the newest.\n", state.Current)
+			fmt.Fprintf(w, "adit %s is the newest release.\n", state.Current)
 		}
 	})
 }
@@ -100,7 +101,7 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 		return err
 	}
 	if releases.Managed(exe) {
-		return fmt.Errorf("%s belongs to a package or an installer: update it there", exe)
+		return fmt.Errorf("%s was installed by a package or an installer; update it the same way", exe)
 	}
 	program, err := releases.Download(ctx, c, address, m, buildinfo.Get().Platform)
 	if err != nil {

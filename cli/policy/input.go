@@ -27,23 +27,24 @@ const (
 // Fields is the help on what a policy may say.
 const Fields = `A policy is one JSON document. All of its fields are optional:
 
-  deny, allow                           addresses and CIDRs; deny goes first
-  deny_countries, allow_countries       as CN, or with a region as US-CA
+  deny, allow                           addresses and CIDRs; deny takes precedence
+  deny_countries, allow_countries       such as CN, or with a region, such as US-CA
   unknown_country                       deny (default) or allow
   hours                                 {"zone": "Europe/Berlin", "open": [{"days": ["mon"], "from": "08:00", "to": "18:00"}]}
-  connections, connections_per_address  open at once
-  rate, burst                           requests a second and address; how many at once
-  bandwidth, max_body                   bytes a second; bytes of a request's body
+  connections, connections_per_address  how many may be open at the same time
+  rate, burst                           requests per second from one address; largest burst
+  bandwidth, max_body                   bytes per second; bytes in a request's body
   basic_auth                            [{"name":"ann","password":"…"}]
   sign_in                               {"provider": "company", "emails": ["ann@example.com", "@example.org"]}; also "groups", or "anyone": true
-  client_certificates                   {"authorities": "-----BEGIN CERTIFICATE-----…", "names": ["ann@example.com"]}: who presents one of theirs
-  webhooks                              [{"path": "/hooks/github", "provider": "github", "secrets": ["…"]}]: only signed ones are let in there
-  shadow                                true: let all in, and record who would have been refused`
+  client_certificates                   {"authorities": "-----BEGIN CERTIFICATE-----…", "names": ["ann@example.com"]}: visitors must present a certificate issued by one of them
+  webhooks                              [{"path": "/hooks/github", "provider": "github", "secrets": ["…"]}]: only correctly signed requests are allowed there
+  shadow                                true: allow everyone, and only record who would have been refused`
 
 // Unseen is the help on a policy that two people change at once.
-const Unseen = `What "show --json" prints can be changed and set again: if somebody else has
-changed the policy meanwhile, theirs stays, and the exit code is 1. --if_match
-does the same for a bare policy. Without either, what is there is replaced.`
+const Unseen = `You can edit the output of "show --json" and set it again. If somebody else has
+changed the policy in the meantime, their change is kept and the exit code is 1.
+--if_match does the same for a bare policy. Without either, the policy is
+replaced.`
 
 // Input is a policy that a person sets.
 type Input struct {
@@ -56,8 +57,8 @@ type Input struct {
 
 // Flags adds what may be said of it beside.
 func (p *Input) Flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.ifMatch, "if_match", "", `replace only the policy that has this etag, as "show --json" prints it`)
-	cmd.Flags().StringVar(&p.issuer, "client_authorities", "", "PEM file of the authorities whose certificates let visitors in, in place of those in the policy")
+	cmd.Flags().StringVar(&p.ifMatch, "if_match", "", `replace the policy only if it still has this etag, which "show --json" prints`)
+	cmd.Flags().StringVar(&p.issuer, "client_authorities", "", "PEM file with the authorities for client_certificates, instead of those in the policy")
 }
 
 // Read reads a bare policy, or one as "show --json" prints it, from a file or from
@@ -153,9 +154,9 @@ func ReadCertificates(file string) (string, error) {
 	case len(data) > maxCertificates:
 		return "", fmt.Errorf("%s is over 64 KiB", file)
 	case strings.Contains(text, "PRIVATE KEY-----"):
-		return "", fmt.Errorf("%s has a private key in it, which stays with its owner: give the certificates only", file)
+		return "", fmt.Errorf("%s contains a private key, which must stay with its owner; give only the certificates", file)
 	case !strings.Contains(text, "-----BEGIN CERTIFICATE-----"):
-		return "", fmt.Errorf("%s has no certificate as PEM, which begins with -----BEGIN CERTIFICATE-----", file)
+		return "", fmt.Errorf("%s has no PEM certificate, which starts with -----BEGIN CERTIFICATE-----", file)
 	default:
 		return text, nil
 	}
@@ -168,12 +169,12 @@ func checkPolicy(text []byte) error {
 	var syntax *json.SyntaxError
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
-		return errors.New("the policy is empty; {} lets everybody in")
+		return errors.New("the policy is empty; use {} to allow everyone")
 	case errors.As(err, &syntax):
 		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
 		return fmt.Errorf("the policy is not one JSON document: %w, in line %d", err, line)
 	case err != nil || object == nil:
-		return fmt.Errorf("the policy is not a JSON object, as {%q: [%q]}", "allow", "203.0.113.0/24")
+		return fmt.Errorf("the policy is not a JSON object, such as {%q: [%q]}", "allow", "203.0.113.0/24")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func TestAuthoritiesComeFromAFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for text, want := range map[string]string{
-		"": "no certificate", "-----BEGIN EC PRIVATE KEY-----\n" + home.PEM(): "private key", strings.Repeat("x", maxCertificates+1): "over 64 KiB",
+		"": "no PEM certificate", "-----BEGIN EC PRIVATE KEY-----\n" + home.PEM(): "private key", strings.Repeat("x", maxCertificates+1): "over 64 KiB",
 	} {
 		write(text)
 		if err := p.Read(strings.NewReader("{}"), nil); err == nil || !strings.Contains(err.Error(), want) {

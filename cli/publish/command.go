@@ -44,11 +44,11 @@ func Command(std *stdio.Streams, find *daemon.Finder, kind string) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   kind + " " + takes,
 		Short: "Publish a local port over " + kind + " until Ctrl-C",
-		Long: `Publish a local port over ` + kind + ` and show what happens, until Ctrl-C. Then the
-tunnel is removed; "adit tunnel create" makes one that stays.
+		Long: `Publish a local port over ` + kind + ` and show its traffic, until Ctrl-C. The
+tunnel is then removed; "adit tunnel create" makes a permanent one.
 
-Where no daemon runs, and none is installed as a service, it runs one until it
-ends.`,
+If no daemon is running, and none is installed as a service, this command runs
+one for as long as it lasts.`,
 		Example: shortExamples[kind],
 		Args:    command.Args(1, 1, "PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -35,21 +35,21 @@ func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var guarding guard.Flags
 	cmd := &cobra.Command{
 		Use:   "files [FOLDER]",
-		Short: "Publish a folder, to be read only, until Ctrl-C",
-		Long: `Publish the files of a folder until Ctrl-C: a list to choose from, or a built
-site where there is an index.html. Without FOLDER it is the one that you are in.
-Visitors can read and change nothing. What begins with a dot is not served, nor
-what symbolic links reach outside of the folder.
+		Short: "Publish a folder, read-only, until Ctrl-C",
+		Long: `Publish the files of a folder until Ctrl-C: as a list to browse, or as a site if
+the folder has an index.html. The default is the current folder. Visitors can
+read files but not change them. Names that begin with a dot are not served, and
+neither are symbolic links that lead out of the folder.
 
-Whoever has the address reads all of it, unless a password is asked for or
---allow says who may; for that the relay's operator must give leave.`,
+Anyone who has the address can read everything, unless you ask for a password or
+restrict access with --allow, which the relay's operator must permit.`,
 		Example: `  adit files
   adit files ./dist --domain preview
   adit files ~/Pictures/2026 --password --for 8h`,
 		Args: command.Args(0, 1, "FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if kind != "" && kind != "http" && kind != "https" {
-				return command.Usagef("a folder is published over http or https, and not %q", kind)
+				return command.Usagef("a folder can be published over http or https, not %q", kind)
 			}
 			if err := checkFor(cmd.Flags(), lasts); err != nil {
 				return err
@@ -80,12 +80,12 @@ Whoever has the address reads all of it, unless a password is asked for or
 	}
 	f := cmd.Flags()
 	f.StringVar(&kind, "type", "", "http or https (default https)")
-	f.StringVar(&in.Domain, "domain", "", "full name, or one label under the relay's domain, as shop; '*.shop' is all names below it; empty lets the relay give one")
-	f.StringVar(&in.Name, "name", "", "a name for people; empty for the folder's")
-	f.BoolVar(&makeUp, "password", false, "ask visitors for a password, which is made up and shown here")
-	f.StringVar(&passwordFile, "password_file", "", "file with a password to ask visitors for; - is standard input")
-	f.BoolVar(&opts.Hidden, "hidden", false, "serve what begins with a dot, too")
-	f.BoolVar(&inspect, "inspect", true, "show what passes in the inspector")
+	f.StringVar(&in.Domain, "domain", "", "full name, or one label below the relay's domain, such as shop; '*.shop' covers all names below it; empty lets the relay choose")
+	f.StringVar(&in.Name, "name", "", "display name (default the folder's name)")
+	f.BoolVar(&makeUp, "password", false, "ask visitors for a password, which is generated and printed here")
+	f.StringVar(&passwordFile, "password_file", "", "ask visitors for the password in this file; - is standard input")
+	f.BoolVar(&opts.Hidden, "hidden", false, "also serve names that begin with a dot")
+	f.BoolVar(&inspect, "inspect", true, "show traffic in the inspector")
 	guarding.AddAllow(f)
 	addFor(f, &lasts)
 	return cmd
@@ -99,7 +99,7 @@ func files(ctx context.Context, dir string, opts folder.Options, in client.Tunne
 		if errors.As(err, &path) {
 			err = path.Err
 		}
-		return fmt.Errorf("%s is not a folder that can be read: %w", dir, err)
+		return fmt.Errorf("cannot read the folder %s: %w", dir, err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -86,12 +86,12 @@ func (f *follower) hear(ctx context.Context) (moved bool, err error) {
 // what is public now, and not that the next token publishes it again.
 func lasting(st client.Status) error {
 	if st.State == "unconfigured" {
-		return errors.New("nobody is served any more: there is no auth token, as after `adit logout`; run `adit login TOKEN`, and this again")
+		return errors.New("the tunnel no longer works: there is no auth token, such as after `adit logout`; run `adit login TOKEN`, then this command again")
 	}
 	if st.State != "rejected" || agent.RefusedForNow(st) {
 		return nil
 	}
-	return fmt.Errorf("nobody is served any more: %s", visible.Text(st.LastError))
+	return fmt.Errorf("the tunnel no longer works: %s", visible.Text(st.LastError))
 }
 
 // take notes an event.

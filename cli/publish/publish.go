@@ -53,11 +53,11 @@ func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what 
 		return fmt.Errorf("remove the tunnel %s: %w", id, err)
 	}
 	if watchErr == nil && f.gone {
-		return fmt.Errorf("the tunnel was deleted by somebody else")
+		return fmt.Errorf("the tunnel was deleted by someone else")
 	}
 	switch {
 	case watchErr == nil && errors.Is(context.Cause(ctx), errOver):
-		std.Say("The time is over. Removed the tunnel.")
+		std.Say("The time is up. Removed the tunnel.")
 	case watchErr == nil:
 		std.Say("Removed the tunnel.")
 	}

@@ -18,13 +18,13 @@ var errOver = errors.New("its time is over")
 
 // addFor adds the flag that ends a short form by itself.
 func addFor(flags *pflag.FlagSet, d *time.Duration) {
-	flags.DurationVar(d, "for", 0, "end by itself after so long, as 30m or 8h")
+	flags.DurationVar(d, "for", 0, "stop after this long, such as 30m or 8h")
 }
 
 // checkFor refuses what --for cannot be.
 func checkFor(flags *pflag.FlagSet, d time.Duration) error {
 	if flags.Changed("for") && (d < time.Second || d > longest) {
-		return command.Usagef("--for must be 1s to 720h, which is 30 days")
+		return command.Usagef("--for must be 1s to 720h (30 days)")
 	}
 	return nil
 }

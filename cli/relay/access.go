@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	sinceUsage = "only since a time as 2026-11-01T00:00:00Z, a date, or a duration before now as 24h"
+	sinceUsage = "only since a time such as 2026-11-01T00:00:00Z, a date, or a duration before now such as 24h"
 	untilUsage = "only until such a time"
 )
 
@@ -61,9 +61,9 @@ func accessCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 			if follow {
 				switch {
 				case export != "":
-					return command.Usagef("--follow shows what comes, and --export writes what there is; choose one of them")
+					return command.Usagef("--follow shows new events, and --export writes past ones; use only one of them")
 				case q.Has("until"):
-					return command.Usagef("--follow shows what comes, which is after any time that --until can name")
+					return command.Usagef("--follow shows new events; it cannot be used with --until")
 				case !cmd.Flags().Changed("limit"):
 					limit = followBefore
 				}
@@ -93,16 +93,16 @@ func accessCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 				rows.Add(localtime.WithoutYear(localtime.Text(e.Time)), e.Visitor, e.User, status, strings.TrimSpace(e.Method+" "+e.Host+e.Path),
 					bytesize.Text(e.BytesIn), bytesize.Text(e.BytesOut), span.Text(e.Duration), e.Refused)
 			}
-			return std.PrintTable(list, rows, "The access log has nothing like it.")
+			return std.PrintTable(list, rows, "The access log has no matching entries.")
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many events, newest last")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the last ten, or as many as --limit says, and go on with what comes, until Ctrl-C; with --json one document a line")
-	cmd.Flags().StringVar(&export, "export", "", "write all that is found to a file instead, .csv or NDJSON; - for standard output")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the last ten events, or --limit, then keep printing new ones until Ctrl-C; with --json, one document per line")
+	cmd.Flags().StringVar(&export, "export", "", "write all matches to a file instead, as .csv or NDJSON; - is standard output")
 	for name, help := range map[string]string{
-		"endpoint_id": "only of one endpoint", "host": "only of one name", "address": "only of an address or CIDR", "path": "only with a path that begins so",
-		"client_id": "only of one client", "user": "only of one who has signed in or named itself by a password", "country": "only of a country as DE, a region as US-CA, or none", "method": "only with this method", "node": "only of one node",
-		"status": "only with a status as 404, or 4xx", "refused": "only refused by this rule; or any, none, shadow", "since": sinceUsage, "until": untilUsage,
+		"endpoint_id": "only of this endpoint", "host": "only with this host name", "address": "only from this address or CIDR", "path": "only with a path that starts with this",
+		"client_id": "only of this client", "user": "only of this user, signed in or by password", "country": "only from a country such as DE, a region such as US-CA, or none", "method": "only with this method", "node": "only of this node",
+		"status": "only with a status such as 404 or 4xx", "refused": "only refused by this rule, or any, none or shadow", "since": sinceUsage, "until": untilUsage,
 	} {
 		filters[name] = cmd.Flags().String(name, "", help)
 	}

@@ -69,7 +69,7 @@ func (a *running) follow(ctx context.Context, q url.Values, before int) error {
 	if err := lines.Err(); err != nil {
 		return ended(ctx, fmt.Errorf("the relay's events ended: %w", err))
 	}
-	return ended(ctx, errors.New("the relay ended its events; has it stopped?"))
+	return ended(ctx, errors.New("the relay stopped sending events; has it been stopped?"))
 }
 
 // ended is err, unless a person wanted no more.

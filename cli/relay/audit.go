@@ -25,7 +25,7 @@ import (
 
 func auditCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
-	return a.Flags(command.Group("audit", "Who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
+	return a.Flags(command.Group("audit", "Show who changed what at a relay", "", auditListCommand(a), auditVerifyCommand(a), auditExportCommand(a)))
 }
 
 func auditListCommand(a *running) *cobra.Command {
@@ -54,13 +54,13 @@ func auditListCommand(a *running) *cobra.Command {
 				}
 				rows.Add(e.Seq, localtime.Text(e.Time), who, e.Actor.Address, e.Action, e.Target)
 			}
-			return a.std.PrintTable(page, rows, "The audit log has nothing like it.")
+			return a.std.PrintTable(page, rows, "The audit log has no matching entries.")
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "how many entries")
 	for flag, usage := range map[string]string{
-		"action": "only whose action begins so, as client.", "actor": "only of a name, or a kind as admin_token",
-		"target": "only about this client, domain or sink", "find": "only with this text in what they show, in any case",
+		"action": "only actions that start with this, such as client.", "actor": "only by this name, or a kind such as admin_token",
+		"target": "only about this client, domain or sink", "find": "only with this text, ignoring case",
 		"since": sinceUsage, "until": untilUsage,
 	} {
 		parameter := flag
@@ -95,12 +95,13 @@ func auditVerifyCommand(a *running) *cobra.Command {
 	var head string
 	verify := &cobra.Command{
 		Use:   "verify [FILE]",
-		Short: "Check that no entry of the audit log was altered, left out or put in",
-		Long: `Check the whole chain of the audit log: that each entry has the hash of the one
-before it, and the hash that what it says must have. The entries are read from a
-running relay, or from a file that "adit relay audit export" wrote, and checked
-here. Entries that were cut off at the end show only against a hash that you
-noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
+		Short: "Verify that no entry of the audit log was altered, removed or inserted",
+		Long: `Verify the whole hash chain of the audit log: each entry must contain the hash
+of the previous one, and its own hash must match its content. The entries are
+read from a running relay, or from a file written by "adit relay audit export",
+and verified by this program. Entries missing at the end can only be detected by
+a hash that you noted earlier: give it as --head. The exit code is 1 if the
+chain is broken.`,
 		Example: "  adit relay audit verify --head 5d41…",
 		Args:    command.Args(0, 1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,18 +130,18 @@ noted earlier: give it as --head. Exit code 1 if the chain is broken.`,
 				return fmt.Errorf("the audit log is broken%s: %s; compare it with a backup", where, r.Reason)
 			}
 			return a.std.Print(r, func(w io.Writer) {
-				fmt.Fprintf(w, "%d entries, unbroken.\nNote the hash of the last to see later that nothing was cut off:\n%s\n", r.Entries, r.Head)
+				fmt.Fprintf(w, "%d entries, intact.\nNote the hash of the last entry, to detect later if entries are missing at the end:\n%s\n", r.Entries, r.Head)
 			})
 		},
 	}
-	verify.Flags().StringVar(&head, "head", "", "a hash that was noted earlier and must be in the chain")
+	verify.Flags().StringVar(&head, "head", "", "hash noted earlier, which must be in the chain")
 	return verify
 }
 
 func auditExportCommand(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export FILE",
-		Short: "Write the audit log to a file, an entry a line",
+		Short: "Write the audit log to a file, one entry per line",
 		Example: `  adit relay audit export audit.ndjson
   adit relay audit export - | jq -r .action`,
 		Args: command.Args(1, 1, "the file to write"),

@@ -21,11 +21,11 @@ func backupCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 	a := newRunning(std, getenv)
 	return a.Flags(&cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write all that a running relay must not lose to a file",
+		Short: "Back up a running relay to a file",
 		Long: `Write a running relay's clients, claims, policies, authorities and admin token
-to a file that only its owner may read, or with - to standard output. A file
-that is there is replaced. Keep it as you keep a private key: who has it can be
-your relay. Access events are not in it.`,
+to a file that only its owner may read, or to standard output with -. A file
+that exists is replaced. Protect the backup like a private key: whoever has it
+can impersonate your relay. Access events are not included.`,
 		Example: "  adit relay backup relay.backup\n  adit relay backup - | gpg --encrypt --recipient ops > relay.backup.gpg",
 		Args:    command.Args(1, 1, "the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ func writeBackup(path string, text []byte) (file bool, err error) {
 	stat, err := os.Stat(path)
 	switch {
 	case err == nil && stat.IsDir():
-		return false, fmt.Errorf("write the backup: %s is a folder; name a file in it", path)
+		return false, fmt.Errorf("write the backup: %s is a folder; give the name of a file in it", path)
 	case err == nil && !stat.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
@@ -80,7 +80,7 @@ func restoreCommand(std *stdio.Streams) *cobra.Command {
 	var file, dir string
 	cmd := &cobra.Command{
 		Use:     "restore FILE",
-		Short:   "Bring a backup back into an empty data folder, before the relay starts",
+		Short:   "Restore a backup into an empty data folder, before the relay starts",
 		Example: "  adit relay restore relay.backup --data_dir /var/lib/adit-relay",
 		Args:    command.Args(1, 1, "the backup's file"),
 		RunE: func(cmd *cobra.Command, args []string) error {

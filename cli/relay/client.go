@@ -46,12 +46,12 @@ func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 	scope.add(add)
 	rotate := &cobra.Command{
 		Use:     "rotate NAME",
-		Short:   "Give a client a new auth token; the old one works on for a while",
+		Short:   "Give a client a new auth token; the old one keeps working for a while",
 		Example: "  adit relay client rotate shop --overlap 1h",
 		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if overlap < 0 || overlap > maxOverlap {
-				return command.Usagef("--overlap must be 0 to 2160h, which is 90 days")
+				return command.Usagef("--overlap must be 0 to 2160h (90 days)")
 			}
 			var t console.NewToken
 			in := map[string]int64{"overlap_seconds": int64(overlap.Seconds())}
@@ -59,14 +59,14 @@ func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 				return err
 			}
 			if overlap < time.Second {
-				return printToken(std, t, fmt.Sprintf("The old token of %s works no more.", t.Name))
+				return printToken(std, t, fmt.Sprintf("The old token of %s no longer works.", t.Name))
 			}
-			return printToken(std, t, fmt.Sprintf("The old token of %s works for %s more.", t.Name, span.Text(overlap)))
+			return printToken(std, t, fmt.Sprintf("The old token of %s keeps working for %s.", t.Name, span.Text(overlap)))
 		},
 	}
-	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token works")
+	rotate.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old token keeps working")
 	rotate.Flags().Lookup("overlap").DefValue = "24h" // as it is typed
-	return a.Flags(command.Group("client", "Clients of a running relay", "",
+	return a.Flags(command.Group("client", "Manage the clients of a running relay", "",
 		add,
 		clientSetCommand(a),
 		clientShowCommand(a),
@@ -79,7 +79,7 @@ func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 		}.command(a),
 		&cobra.Command{
 			Use:     "revoke NAME",
-			Short:   "Take a client's right to connect; its agents are let go at once",
+			Short:   "Revoke a client's access and disconnect its agents immediately",
 			Example: "  adit relay client revoke shop",
 			Args:    command.Args(1, 1, "the client's name"),
 			RunE: func(cmd *cobra.Command, args []string) error {

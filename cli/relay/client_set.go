@@ -36,15 +36,15 @@ func clientSetCommand(a *running) *cobra.Command {
 	var flags scopeFlags
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change what a client may have; it holds at once",
-		Long: "Change what a client may have; it holds at once.\n\n" + command.StaysAsItIs + ` A bound is lifted by an empty list, as
---types '', by the number 0, and by --expires none. --own_policies=false takes
-that leave back.`,
+		Short: "Change the limits of a client, with immediate effect",
+		Long: "Change the limits of a client, with immediate effect.\n\n" + command.StaysAsItIs + ` To remove a limit, give an empty
+list, such as --types '', the number 0, or --expires none. --own_policies=false
+withdraws that permission.`,
 		Example: "  adit relay client set shop --types http,https --domains 'shop-*' --monthly_bytes 500GB --over_quota throttle",
 		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !flags.given(cmd) {
-				return command.Usagef("say what to change, as in `adit relay client set %s --tunnels 5`", args[0])
+				return command.Usagef("say what to change, for example `adit relay client set %s --tunnels 5`", args[0])
 			}
 			c, err := flags.change(cmd, a, args[0])
 			var changed *admin.ChangedError

@@ -20,7 +20,7 @@ import (
 func clientShowCommand(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show what a client may have, has used, and what its agents reported",
+		Short:   "Show a client: its limits, its usage, and what its agents reported",
 		Example: "  adit relay client show shop",
 		Args:    command.Args(1, 1, "the client's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ func clientPage(w io.Writer, c console.Client) {
 	}
 	bound := func(n int64, unit string) string {
 		if n == 0 {
-			return "not bounded"
+			return "unlimited"
 		}
 		return "at most " + strconv.FormatInt(n, 10) + unit
 	}

@@ -15,7 +15,7 @@ import (
 func domainsCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
 	return a.Flags(listing[console.Domain]{
-		use: "domains", short: "List the names that clients have, and how those of their own were proved",
+		use: "domains", short: "List the names that clients have claimed, and how they were proved",
 		example: "  adit relay domains",
 		path:    "/api/v1/domains", heading: "DOMAIN|CLIENT|RUNNING|PROVED BY",
 		narrower: []table.Step{table.Squeeze("CLIENT", 16)},
@@ -27,10 +27,10 @@ func domainsCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comma
 func signOutCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
 	return a.Flags(&cobra.Command{
-		Use: "sign-out USER", Short: "End all sign-ins that a visitor has now",
-		Long: `End all sign-ins that a visitor has now, at all sites and on all nodes. USER is
-what the access log calls it, or the identity provider. Whoever it is may sign
-in again, unless a policy or the provider is against it.`,
+		Use: "sign-out USER", Short: "Sign a visitor out everywhere",
+		Long: `Sign a visitor out of all sites, on all nodes. USER is the name shown in the
+access log or by the identity provider. The visitor can sign in again, unless a
+policy or the provider prevents it.`,
 		Example: "  adit relay sign-out ann@example.com",
 		Args:    command.Args(1, 1, "the user, as an address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ in again, unless a policy or the provider is against it.`,
 			if a.std.JSON {
 				return a.std.Print(ended, nil)
 			}
-			a.std.Say("All sign-ins that %s had are over.", ended.User)
+			a.std.Say("%s is signed out everywhere.", ended.User)
 			return nil
 		},
 	})
@@ -50,7 +50,7 @@ in again, unless a policy or the provider is against it.`,
 func releaseCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
 	return a.Flags(removal{
-		use: "release TARGET", short: "Take a name or port from a client that does not use it now",
+		use: "release TARGET", short: "Release a name or port that its client is not using",
 		example:  "  adit relay release shop\n  adit relay release tcp.20001",
 		argument: "the name or port", key: "target", said: "%s is free: who asks first has it now.",
 		path: func(target string) string { return "/api/v1/claims/" + url.PathEscape(target) },

@@ -18,7 +18,7 @@ func explainCommand(a *running) *cobra.Command {
 	var passwordFile, certificateFile string
 	cmd := &cobra.Command{
 		Use:   "explain TARGET ADDRESS",
-		Short: "Say which rule decides on a visitor of an address",
+		Short: "Show which rule allows or refuses a visitor",
 		Example: `  adit relay policy explain shop.tunnel.example.com 203.0.113.9
   adit relay policy explain shop 203.0.113.9 --at 2026-12-24T20:00:00Z --user ann --password_file -`,
 		Args: command.Args(2, 2, "the target and the visitor's address"),
@@ -47,15 +47,15 @@ func explainCommand(a *running) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&asked.Path, "path", "", "path that the visitor asks for")
-	f.StringVar(&asked.Type, "type", "", "http, https, tcp, tls or udp, if the target does not tell")
-	f.StringVar(&asked.At, "at", "", "when, as 2026-12-24T20:00:00Z; without it now")
-	f.StringVar(&asked.User, "user", "", "user that the visitor names")
-	f.StringVar(&asked.Email, "email", "", "address of a visitor who has signed in")
+	f.StringVar(&asked.Path, "path", "", "path that the visitor requests")
+	f.StringVar(&asked.Type, "type", "", "http, https, tcp, tls or udp, if the target alone is ambiguous")
+	f.StringVar(&asked.At, "at", "", "time of the visit, such as 2026-12-24T20:00:00Z (default now)")
+	f.StringVar(&asked.User, "user", "", "user name that the visitor gives")
+	f.StringVar(&asked.Email, "email", "", "email address of a visitor who has signed in")
 	f.StringSliceVar(&asked.Groups, "group", nil, "group of a visitor who has signed in")
-	f.BoolVar(&asked.Signed, "signed", false, "ask about a webhook whose signature is right")
-	f.StringVar(&certificateFile, "certificate", "", "PEM file with the certificate that the visitor presents, and those between it and the authority")
-	f.StringVar(&passwordFile, "password_file", "", "file with that user's password; - is standard input")
+	f.BoolVar(&asked.Signed, "signed", false, "assume that the request has a valid webhook signature")
+	f.StringVar(&certificateFile, "certificate", "", "PEM file with the visitor's certificate and its intermediates")
+	f.StringVar(&passwordFile, "password_file", "", "file with the password of --user; - is standard input")
 	return cmd
 }
 
@@ -64,11 +64,11 @@ func policyPath(target string) string { return "/api/v1/policies/" + url.PathEsc
 func explanation(w io.Writer, e console.Explanation) {
 	switch {
 	case e.Allowed && len(e.Steps) == 0:
-		fmt.Fprintf(w, "let in to %s: no rule there is about who comes\n", e.Target)
+		fmt.Fprintf(w, "allowed at %s: it has no rule about who may visit\n", e.Target)
 	case e.Allowed:
-		fmt.Fprintf(w, "let in to %s\n", e.Target)
+		fmt.Fprintf(w, "allowed at %s\n", e.Target)
 	case e.Shadow:
-		fmt.Fprintf(w, "let in to %s, and recorded as refused by %s: %s\n", e.Target, e.Rule, e.Detail)
+		fmt.Fprintf(w, "allowed at %s, but recorded as refused by %s: %s\n", e.Target, e.Rule, e.Detail)
 	default:
 		fmt.Fprintf(w, "refused at %s by %s: %s\n", e.Target, e.Rule, e.Detail)
 	}

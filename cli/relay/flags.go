@@ -19,33 +19,33 @@ type startFlag[T any] struct {
 
 var (
 	startTexts = []startFlag[string]{
-		{"domain", func(c *config.Config) *string { return &c.Domain }, "name under which tunnels get theirs"},
-		{"data_dir", func(c *config.Config) *string { return &c.DataDir }, "folder of all that the relay keeps (default relay in adit's state folder)"},
-		{"tunnel_listen", func(c *config.Config) *string { return &c.TunnelListen }, "where agents connect, UDP and TCP"},
-		{"edge_http_listen", func(c *config.Config) *string { return &c.EdgeHTTPListen }, "where visitors connect"},
-		{"edge_https_listen", func(c *config.Config) *string { return &c.EdgeHTTPSListen }, "where visitors connect by TLS"},
-		{"console_listen", func(c *config.Config) *string { return &c.ConsoleListen }, "where the operator's page and API are"},
-		{"public_host", func(c *config.Config) *string { return &c.PublicHost }, "where agents find the relay (default domain)"},
+		{"domain", func(c *config.Config) *string { return &c.Domain }, "domain under which tunnels get their names"},
+		{"data_dir", func(c *config.Config) *string { return &c.DataDir }, "folder for all of the relay's data (default relay in adit's state folder)"},
+		{"tunnel_listen", func(c *config.Config) *string { return &c.TunnelListen }, "address where agents connect, UDP and TCP"},
+		{"edge_http_listen", func(c *config.Config) *string { return &c.EdgeHTTPListen }, "address where visitors connect over HTTP"},
+		{"edge_https_listen", func(c *config.Config) *string { return &c.EdgeHTTPSListen }, "address where visitors connect over HTTPS"},
+		{"console_listen", func(c *config.Config) *string { return &c.ConsoleListen }, "address of the console and its API"},
+		{"public_host", func(c *config.Config) *string { return &c.PublicHost }, "name or address by which agents reach the relay (default domain)"},
 		{"tcp_ports", func(c *config.Config) *string { return &c.TCPPorts }, "ports for tcp tunnels, or none"},
 		{"udp_ports", func(c *config.Config) *string { return &c.UDPPorts }, "ports for udp tunnels, or none"},
 		{"proxy_protocol", func(c *config.Config) *string { return &c.ProxyProtocol }, "PROXY headers of trusted_proxies: accept, require or off"},
 		{"tls_cert", func(c *config.Config) *string { return &c.TLSCert }, "certificate for visitors"},
-		{"tls_key", func(c *config.Config) *string { return &c.TLSKey }, "its key"},
+		{"tls_key", func(c *config.Config) *string { return &c.TLSKey }, "key of tls_cert"},
 		{"geo_database", func(c *config.Config) *string { return &c.Geo.Database }, "MMDB file for policies by country"},
 	}
 	startPorts = []startFlag[int]{
-		{"public_http_port", func(c *config.Config) *int { return &c.PublicHTTPPort }, "port of http URLs (default that of edge_http_listen)"},
-		{"public_https_port", func(c *config.Config) *int { return &c.PublicHTTPSPort }, "port of https and tls URLs and of HTTP/3 (default that of edge_https_listen)"},
-		{"public_tunnel_port", func(c *config.Config) *int { return &c.PublicTunnelPort }, "port of public_host for agents (default that of tunnel_listen)"},
+		{"public_http_port", func(c *config.Config) *int { return &c.PublicHTTPPort }, "port in http URLs (default that of edge_http_listen)"},
+		{"public_https_port", func(c *config.Config) *int { return &c.PublicHTTPSPort }, "port in https and tls URLs, and for HTTP/3 (default that of edge_https_listen)"},
+		{"public_tunnel_port", func(c *config.Config) *int { return &c.PublicTunnelPort }, "port of public_host that agents use (default that of tunnel_listen)"},
 	}
 	startSwitches = []startFlag[bool]{
-		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "clients may claim names outside of domain"},
-		{"agents_by_https", func(c *config.Config) *bool { return &c.AgentsByHTTPS }, "take agents over TLS at edge_https_listen, too"},
-		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "HTTP/3 for visitors, on the UDP port of edge_https_listen"},
+		{"any_domain", func(c *config.Config) *bool { return &c.AnyDomain }, "allow clients to claim names outside the domain"},
+		{"agents_by_https", func(c *config.Config) *bool { return &c.AgentsByHTTPS }, "also accept agents over TLS at edge_https_listen"},
+		{"http3", func(c *config.Config) *bool { return &c.HTTP3 }, "offer visitors HTTP/3, on the UDP port of edge_https_listen"},
 	}
 	startLists = []startFlag[[]string]{
-		{"trusted_proxies", func(c *config.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front"},
-		{"nats_urls", func(c *config.Config) *[]string { return &c.NATS.URLs }, "an external NATS cluster (default embedded)"},
+		{"trusted_proxies", func(c *config.Config) *[]string { return &c.TrustedProxies }, "CIDRs of load balancers in front of the relay"},
+		{"nats_urls", func(c *config.Config) *[]string { return &c.NATS.URLs }, "servers of an external NATS cluster (default embedded)"},
 	}
 )
 

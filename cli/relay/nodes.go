@@ -13,9 +13,9 @@ func nodesCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command
 	a := newRunning(std, getenv)
 	return a.Flags(listing[console.Node]{
 		use: "nodes", short: "Show the nodes of a running relay", example: "  adit relay nodes",
-		long: `Show the nodes of a running relay, as the one that answers sees them: what each
-has to do, whether it ends, and whether it can be reached. One that went without
-a word is shown as lost for a day, or until it is back.`,
+		long: `Show the nodes of a running relay, as seen by the node that answers: how busy
+each is, whether it is shutting down, and whether it can be reached. A node that
+disappeared without notice is shown as lost for a day, or until it is back.`,
 		path: "/api/v1/nodes", heading: "NAME|ID|STATE|AGENTS|ENDPOINTS|VISITORS|FOR AGENTS|VERSION|SINCE",
 		narrower: []table.Step{table.Drop("ID"), table.Drop("SINCE"), table.Drop("VERSION"), table.Squeeze("NAME", 16), table.Drop("FOR AGENTS")},
 		row:      nodeRow,

@@ -17,9 +17,9 @@ import (
 
 func policyCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
-	return a.Flags(command.Group("policy", "Who is let in to an endpoint", `Who is let in to an endpoint. A target is a domain, one label under the relay's
-domain, '*.' and either for a tunnel of all names below it, tcp.PORT or
-udp.PORT, or a private tunnel as CLIENT/NAME.
+	return a.Flags(command.Group("policy", "Control who may use an endpoint", `Control who may use an endpoint. A target is a domain, one label below the
+relay's domain, either of them with '*.' in front for a tunnel of all names
+below it, tcp.PORT, udp.PORT, or CLIENT/NAME for a private tunnel.
 
 `+policy.Fields,
 		policySetCommand(a),
@@ -43,7 +43,7 @@ udp.PORT, or a private tunnel as CLIENT/NAME.
 			none: "There is no policy: everybody is let in everywhere.",
 		}.command(a),
 		removal{
-			use: "delete TARGET", short: "Delete a target's policy: everybody is let in", example: "  adit relay policy delete shop",
+			use: "delete TARGET", short: "Delete a target's policy, which allows everyone", example: "  adit relay policy delete shop",
 			argument: "the target", key: "target", path: policyPath, said: "The policy of %s is deleted.",
 		}.command(a),
 		explainCommand(a),
@@ -67,7 +67,7 @@ func policySetCommand(a *running) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.std.Print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is in force.\n", p.Target) })
+			return a.std.Print(p, func(w io.Writer) { fmt.Fprintf(w, "The policy of %s is now in force.\n", p.Target) })
 		},
 	}
 	wanted.Flags(cmd)

@@ -11,11 +11,11 @@ import (
 
 // Command is adit relay. Where the admin API is, getenv may say.
 func Command(std *stdio.Streams, getenv func(string) string) *cobra.Command {
-	return command.Group("relay", "Run a relay, and look after a running one", `Run a relay, the server that agents connect to, and look after one.
+	return command.Group("relay", "Run a relay, and administer a running one", `Run a relay, the server that agents connect to, and administer it.
 
-All but start and restore speak to the running relay. They find it by its data
-folder; ADIT_RELAY_ADMIN_URL and ADIT_RELAY_ADMIN_TOKEN point them at one
-elsewhere.`,
+All commands except start and restore talk to a running relay. They find it by
+its data folder; to reach one elsewhere, set ADIT_RELAY_ADMIN_URL and
+ADIT_RELAY_ADMIN_TOKEN.`,
 		startCommand(std), statusCommand(std, getenv), nodesCommand(std, getenv), clientCommand(std, getenv), policyCommand(std, getenv), accessCommand(std, getenv),
 		auditCommand(std, getenv), sinkCommand(std, getenv), domainsCommand(std, getenv), releaseCommand(std, getenv), signOutCommand(std, getenv),
 		backupCommand(std, getenv), restoreCommand(std))

@@ -19,17 +19,17 @@ type scopeFlags struct {
 
 func (s *scopeFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.scope.Types, "types", nil, "tunnel types, as http,https (default all)")
-	f.StringSliceVar(&s.scope.Domains, "domains", nil, "names and patterns, as shop,shop-*,*.shop.example (default all)")
-	f.StringSliceVar(&s.scope.Ports, "ports", nil, "ports and ranges, as 20000-20010,25565 (default all)")
-	f.IntVar(&s.scope.Tunnels, "tunnels", 0, "tunnels at once (default not bounded)")
-	f.StringVar(&s.expires, "expires", "", "when it ends: a time as 2027-01-31T00:00:00Z, a date, or from now as 720h; none lets it last")
-	f.StringVar(&s.bandwidth, "bandwidth", "", "bytes a second in each direction, as 10MB (default not bounded)")
-	f.StringVar(&s.monthly, "monthly_bytes", "", "bytes of visitors a month, as 1TB (default not bounded)")
-	f.StringVar(&s.scope.OverQuota, "over_quota", "", "what happens beyond monthly_bytes: warn, throttle or stop (default warn)")
-	f.StringVar(&s.throttle, "throttle_bandwidth", "", "bytes a second when throttled (default 131072)")
-	f.BoolVar(&s.scope.OwnPolicies, "own_policies", false, "its agents may set the policies of their tunnels")
-	f.BoolVar(&s.scope.UnprovedDomains, "unproved_domains", false, "it may have names of its own without a DNS record that proves them")
+	f.StringSliceVar(&s.scope.Types, "types", nil, "allowed tunnel types, such as http,https (default all)")
+	f.StringSliceVar(&s.scope.Domains, "domains", nil, "allowed names and patterns, such as shop,shop-*,*.shop.example (default all)")
+	f.StringSliceVar(&s.scope.Ports, "ports", nil, "allowed ports and ranges, such as 20000-20010,25565 (default all)")
+	f.IntVar(&s.scope.Tunnels, "tunnels", 0, "number of tunnels (default unlimited)")
+	f.StringVar(&s.expires, "expires", "", "when access ends: a time such as 2027-01-31T00:00:00Z, a date, or a duration from now such as 720h; none means never")
+	f.StringVar(&s.bandwidth, "bandwidth", "", "bytes per second in each direction, such as 10MB (default unlimited)")
+	f.StringVar(&s.monthly, "monthly_bytes", "", "traffic of visitors per month, such as 1TB (default unlimited)")
+	f.StringVar(&s.scope.OverQuota, "over_quota", "", "what to do beyond monthly_bytes: warn, throttle or stop (default warn)")
+	f.StringVar(&s.throttle, "throttle_bandwidth", "", "bytes per second when throttled (default 131072)")
+	f.BoolVar(&s.scope.OwnPolicies, "own_policies", false, "allow its agents to set the policies of their tunnels")
+	f.BoolVar(&s.scope.UnprovedDomains, "unproved_domains", false, "allow it names outside the domain without a DNS record that proves them")
 }
 
 // given reports whether anything was said.
@@ -75,7 +75,7 @@ func (s *scopeFlags) over(cmd *cobra.Command, to *console.Scope) error {
 		return fmt.Errorf("--expires: %w", err)
 	}
 	if !at.IsZero() && !at.After(time.Now()) {
-		return fmt.Errorf("--expires: %s has passed; `adit relay client revoke` ends a client now", s.expires)
+		return fmt.Errorf("--expires: %s has passed; to end access now, use `adit relay client revoke`", s.expires)
 	}
 	to.Expires = at
 	return nil

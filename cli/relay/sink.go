@@ -30,11 +30,11 @@ func sinkPath(name string) string { return "/api/v1/sinks/" + url.PathEscape(nam
 
 func sinkCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	a := newRunning(std, getenv)
-	return a.Flags(command.Group("sink", "Where access events, the audit log and news of clients are sent on", "",
+	return a.Flags(command.Group("sink", "Forward access events, the audit log and client alerts", "",
 		sinkSetCommand(a),
 		sinkShowCommand(a),
 		listing[console.Sink]{
-			use: "list", short: "List the sinks, and how they fare", example: "  adit relay sink list",
+			use: "list", short: "List the sinks and their state", example: "  adit relay sink list",
 			path: "/api/v1/sinks", heading: "NAME|WHERE|EVENTS|SENT|WAITING|DROPPED|LAST ERROR",
 			narrower: []table.Step{table.Drop("EVENTS"), table.Squeeze("WHERE", 24), table.Squeeze("NAME", 12)},
 			row: func(s console.Sink) []any {
@@ -63,14 +63,14 @@ func sinkSetCommand(a *running) *cobra.Command {
 	var f sinkFlags
 	set := &cobra.Command{
 		Use:   "set NAME URL",
-		Short: "Send access events, the audit log or news of clients on to a webhook or syslog",
-		Long: `Send access events, the audit log or news of clients on. The URL says where to:
-https://… is a webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are
-syslog (RFC 5424). News of clients are who is away for a minute, who is back,
-and what agents report.
+		Short: "Forward access events, the audit log or client alerts to a webhook or syslog",
+		Long: `Forward access events, the audit log or client alerts to a URL: https://… is a
+webhook; udp://HOST:PORT, tcp://HOST:PORT and tls://HOST:PORT are syslog
+(RFC 5424). Client alerts tell when a client has been away for a minute, when it
+is back, and what agents report.
 
-With --if_match, if somebody else has changed the sink meanwhile, theirs stays,
-and the exit code is 1. Without it, what is there is replaced.`,
+With --if_match, if somebody else has changed the sink in the meantime, their
+change is kept and the exit code is 1. Without it, the sink is replaced.`,
 		Example: `  adit relay sink set siem https://siem.example.com/adit --secret_file hook.secret --events access,audit
   adit relay sink set alerts https://alerts.example.com/adit --events client
   adit relay sink set log tls://syslog.example.com:6514 --refused_only`,
@@ -98,12 +98,12 @@ and the exit code is 1. Without it, what is there is replaced.`,
 		},
 	}
 	set.Flags().StringSliceVar(&f.config.Events, "events", []string{sink.Access}, "any of access, audit and client")
-	set.Flags().BoolVar(&f.config.RefusedOnly, "refused_only", false, "of access events only those that a rule refused")
-	set.Flags().StringVar(&f.secretFile, "secret_file", "", "file with the secret that signs a webhook's deliveries")
-	set.Flags().StringVar(&f.caFile, "ca", "", "PEM file to trust a syslog server by, for tls://")
+	set.Flags().BoolVar(&f.config.RefusedOnly, "refused_only", false, "forward only access events that a rule refused")
+	set.Flags().StringVar(&f.secretFile, "secret_file", "", "file with the secret for signing webhook deliveries")
+	set.Flags().StringVar(&f.caFile, "ca", "", "PEM file with the authority of the syslog server, for tls://")
 	set.Flags().IntVar(&f.facility, "facility", 16, "syslog facility, 0 to 23")
-	set.Flags().BoolVar(&f.disabled, "disabled", false, "keep it, and send nothing")
-	set.Flags().StringVar(&f.ifMatch, "if_match", "", `replace only the sink that has this etag, as "show" prints it`)
+	set.Flags().BoolVar(&f.disabled, "disabled", false, "keep the sink, but send nothing")
+	set.Flags().StringVar(&f.ifMatch, "if_match", "", `replace the sink only if it still has this etag, which "show" prints`)
 	return set
 }
 
@@ -117,7 +117,7 @@ func (f *sinkFlags) read(std *stdio.Streams, where string) (sink.Config, error) 
 	case "udp", "tcp", "tls":
 		c.Type, c.Address = sink.Syslog, where
 	default:
-		return c, command.Usagef("the URL must be https://… for a webhook, or udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT for syslog, and %q is none of them", where)
+		return c, command.Usagef("the URL must be https://… for a webhook, or udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT for syslog, not %q", where)
 	}
 	for _, file := range []struct {
 		name string
@@ -158,7 +158,7 @@ func sinkShowCommand(a *running) *cobra.Command {
 func sinkTestCommand(a *running) *cobra.Command {
 	return &cobra.Command{
 		Use:     "test NAME",
-		Short:   "Send one event to a sink now",
+		Short:   "Send a test event to a sink",
 		Example: "  adit relay sink test siem",
 		Args:    command.Args(1, 1, "the sink's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,7 +167,7 @@ func sinkTestCommand(a *running) *cobra.Command {
 				return err
 			}
 			if !t.OK {
-				return errors.New("the sink did not take the event: " + t.Error)
+				return errors.New("the sink did not accept the event: " + t.Error)
 			}
 			return a.std.Print(t, func(w io.Writer) { fmt.Fprintln(w, "The sink took the event.") })
 		},

@@ -25,13 +25,13 @@ func startCommand(std *stdio.Streams) *cobra.Command {
 		Short: "Run a relay in the foreground",
 		Long: `Run a relay in the foreground, until Ctrl-C or SIGTERM.
 
-Its configuration is relay.toml in adit's configuration folder, or the file that
---config names; flags override it. Only domain has no default.`,
+The configuration is relay.toml in adit's configuration folder, or the file that
+--config names; flags override it. Only domain is required.`,
 		Example: `  adit relay start --domain tunnel.example.com
   adit relay start --config /etc/adit/relay.toml`,
 		Args: command.Args(0, 0, ""),
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (default relay.toml in the configuration folder, if it is there)")
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (default relay.toml in the configuration folder, if it exists)")
 	flags := newStartFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, from, err := loadConfig(file)
@@ -78,10 +78,10 @@ func runRelay(cmd *cobra.Command, std *stdio.Streams, cfg config.Config) error {
 	std.Say("  listens for visitors  %s (http), %s (https)", a.HTTP, a.HTTPS)
 	std.Say("  console               %s", started.Console)
 	if callback := r.CallbackURL(); callback != "" {
-		std.Say("  visitors sign in      and come back to %s", callback)
+		std.Say("  visitors sign in      by way of %s", callback)
 	}
 	if code := r.SetupCode(); code != "" {
-		std.Say("  its first account     enter the set-up code %s there; it is in %s too", code, filepath.Join(cfg.DataDir, datadir.SetupCodeFile))
+		std.Say("  first account         enter the set-up code %s there; it is also in %s", code, filepath.Join(cfg.DataDir, datadir.SetupCodeFile))
 	}
 	std.Say("Add a client with: adit relay client add NAME%s", dataDirHint(cfg.DataDir))
 	ctx, cancel := context.WithCancel(cmd.Context())

@@ -24,7 +24,7 @@ func parseSize(text string) (int64, error) {
 	v, err := strconv.ParseFloat(number, 64)
 	factor, ok := units[unit]
 	if err != nil || !ok || math.IsNaN(v) || v < 0 || v*factor > 1<<62 {
-		return 0, fmt.Errorf("%q is not a number of bytes, as 1500, 10MB or 4MiB", text)
+		return 0, fmt.Errorf("%q is not a number of bytes, such as 1500, 10MB or 4MiB", text)
 	}
 	return int64(v * factor), nil
 }
@@ -42,7 +42,7 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time as 2027-01-31T00:00:00Z, a date as 2027-01-31, or a duration as 720h", text)
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2027-01-31T00:00:00Z, a date such as 2027-01-31, or a duration such as 720h", text)
 }
 
 // parsePast reads a time, the day (of UTC) that begins then, or how long it is ago.
@@ -55,5 +55,5 @@ func parsePast(text string, now time.Time) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time as 2026-11-01T00:00:00Z, a date as 2026-11-01, or a duration before now as 24h", text)
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-01T00:00:00Z, a date such as 2026-11-01, or a duration before now such as 24h", text)
 }

@@ -41,7 +41,7 @@ func exportCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&reveal, "reveal", false, "with headers that hold secrets")
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "include headers that hold secrets")
 	return cmd
 }
 
@@ -80,7 +80,7 @@ const maxArchive = 1 << 20
 func importCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "import FILE",
-		Short:   "Take the entries of an HTTP Archive in, to look at and to replay",
+		Short:   "Import the entries of an HTTP Archive, to inspect and replay them",
 		Example: "  adit requests import traffic.har",
 		Args:    command.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,10 +98,10 @@ func importCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 				return fmt.Errorf("read the archive: %w", err)
 			}
 			if len(archive) > maxArchive {
-				return fmt.Errorf("%s is over 1 MiB; take some of its entries out", named)
+				return fmt.Errorf("%s is larger than 1 MiB; remove some of its entries", named)
 			}
 			if !json.Valid(archive) {
-				return fmt.Errorf("%s is not an HTTP Archive: it is no JSON", named)
+				return fmt.Errorf("%s is not an HTTP Archive: it is not JSON", named)
 			}
 			c, err := find.Client(cmd.Context())
 			if err != nil {

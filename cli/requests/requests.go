@@ -21,8 +21,8 @@ import (
 
 // Command is adit requests.
 func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
-	return command.Group("requests", "Look at what passed through tunnels, and send it again",
-		"Look at what passed through tunnels, and send it again. The Web UI shows the\nsame. A flow is a connection through a tcp or tls tunnel, or what one visitor\nsends through a udp tunnel.",
+	return command.Group("requests", "Inspect the traffic of tunnels, and replay requests",
+		"Inspect the traffic of tunnels, and replay requests. The Web UI shows the same.\nA flow is a connection through a tcp or tls tunnel, or one visitor's packets\nthrough a udp tunnel.",
 		listCommand(std, find), showCommand(std, find), replayCommand(std, find), exportCommand(std, find),
 		importCommand(std, find), clearCommand(std, find))
 }
@@ -74,10 +74,10 @@ func listCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&of, "tunnel", "", "only of this tunnel (id, name or domain)")
-	flags.StringVar(&f.Kind, "kind", "", "http for requests only, flow for flows only")
+	flags.StringVar(&f.Kind, "kind", "", "http for only requests, flow for only flows")
 	flags.StringVar(&f.Method, "method", "", "only with this method")
-	flags.StringVar(&f.Status, "status", "", "only with this status, or of a class such as 4xx")
-	flags.StringVar(&f.Text, "q", "", "only with this text in method, host and path, status, visitor or tunnel")
+	flags.StringVar(&f.Status, "status", "", "only with this status, or a class such as 4xx")
+	flags.StringVar(&f.Text, "q", "", "only with this text in the method, host, path, status, visitor or tunnel")
 	flags.IntVar(&f.Limit, "limit", 50, "at most this many")
 	return cmd
 }
@@ -86,7 +86,7 @@ func showCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var reveal, curl bool
 	cmd := &cobra.Command{
 		Use:   "show REQUEST",
-		Short: "Show one request and its answer",
+		Short: "Show one request and its response",
 		Example: `  adit requests show req_91
   adit requests show req_91 --curl`,
 		Args: command.Args(1, 1, "REQUEST (its id)"),
@@ -101,7 +101,7 @@ func showCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			}
 			if curl && !std.JSON {
 				if d.Curl == "" {
-					return fmt.Errorf("no cURL command repeats %s: it is no HTTP request, or what it asked for was not heard", args[0])
+					return fmt.Errorf("%s cannot be repeated with curl: it is not an HTTP request, or it was not recorded completely", args[0])
 				}
 				std.Say("%s", d.Curl)
 				return nil
@@ -110,7 +110,7 @@ func showCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show headers that hold secrets")
-	cmd.Flags().BoolVar(&curl, "curl", false, "print a cURL command that repeats it")
+	cmd.Flags().BoolVar(&curl, "curl", false, "print a curl command that repeats it")
 	return cmd
 }
 
@@ -144,9 +144,9 @@ func replayCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			return std.Print(d, func(w io.Writer) { writeRequest(w, d) })
 		},
 	}
-	cmd.Flags().StringVar(&method, "method", "", "another method")
-	cmd.Flags().StringVar(&path, "path", "", "another path, with its query")
-	cmd.Flags().StringVar(&body, "body", "", "another body")
+	cmd.Flags().StringVar(&method, "method", "", "use this method instead")
+	cmd.Flags().StringVar(&path, "path", "", "use this path and query instead")
+	cmd.Flags().StringVar(&body, "body", "", "use this body instead")
 	return cmd
 }
 
@@ -156,13 +156,13 @@ func noRequest(err error) error {
 	if !client.IsCode(err, client.ErrorCodeNotFound) {
 		return err
 	}
-	return fmt.Errorf("%s; `adit requests list` shows those there are", daemon.Explain(err))
+	return fmt.Errorf("%s; `adit requests list` shows all", daemon.Explain(err))
 }
 
 func clearCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use:     "clear",
-		Short:   "Forget everything that was seen",
+		Short:   "Delete all recorded requests and flows",
 		Example: "  adit requests clear",
 		Args:    command.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -48,15 +48,15 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 		case m.Body.Text != "":
 			fmt.Fprintf(w, "\n%s\n", visible.Lines(m.Body.Text))
 		case m.Body.Base64 != "":
-			fmt.Fprintf(w, "\n(%s that are no text)\n", bytesize.Text(m.Body.Size))
+			fmt.Fprintf(w, "\n(%s of binary data)\n", bytesize.Text(m.Body.Size))
 		case d.Status == http.StatusSwitchingProtocols:
 			continue // what passes then is no body
 		case m.Body.Size > 0:
-			fmt.Fprintf(w, "\n(%s that are not kept)\n", bytesize.Text(m.Body.Size))
+			fmt.Fprintf(w, "\n(%s, not kept)\n", bytesize.Text(m.Body.Size))
 			continue
 		}
 		if m.Body.Truncated {
-			fmt.Fprintf(w, "(cut; %s in all)\n", bytesize.Text(m.Body.Size))
+			fmt.Fprintf(w, "(truncated; %s in total)\n", bytesize.Text(m.Body.Size))
 		}
 	}
 	writeMessages(w, d)
@@ -68,7 +68,7 @@ func writeMessages(w io.Writer, d client.RequestDetail) {
 		fmt.Fprintln(w)
 	}
 	if d.MessagesMissed > 0 {
-		fmt.Fprintf(w, "(%d messages before are not kept)\n", d.MessagesMissed)
+		fmt.Fprintf(w, "(%d earlier messages were not kept)\n", d.MessagesMissed)
 	}
 	for _, m := range d.Messages {
 		arrow := "<-" // as the visitor sees it
@@ -82,10 +82,10 @@ func writeMessages(w io.Writer, d client.RequestDetail) {
 		case m.Unread:
 			text = fmt.Sprintf("(%s, compressed in a way that cannot be undone)", bytesize.Text(m.Size))
 		case m.Base64 != "":
-			text = fmt.Sprintf("(%s that are no text)", bytesize.Text(m.Size))
+			text = fmt.Sprintf("(%s of binary data)", bytesize.Text(m.Size))
 		}
 		if m.Truncated && !m.Unread {
-			text += fmt.Sprintf(" (cut; %s in all)", bytesize.Text(m.Size))
+			text += fmt.Sprintf(" (truncated; %s in total)", bytesize.Text(m.Size))
 		}
 		fmt.Fprintf(w, "%s %s %s\n", localtime.Clock(m.Time), arrow, text)
 	}

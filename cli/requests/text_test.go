@@ -25,10 +25,10 @@ func TestMessagesOfAWebSocketArePrinted(t *testing.T) {
 		{From: "origin", Time: at, Type: "close"},
 	}})
 	c := localtime.Clock(at)
-	want := "\n(3 messages before are not kept)\n" +
+	want := "\n(3 earlier messages were not kept)\n" +
 		c + " -> hi " + visible.Text("\x1b") + "[2Jyou\n" +
-		c + " <- much (cut; " + bytesize.Text(70_000) + " in all)\n" +
-		c + " <- (3 B that are no text)\n" +
+		c + " <- much (truncated; " + bytesize.Text(70_000) + " in total)\n" +
+		c + " <- (3 B of binary data)\n" +
 		c + " <- (40 B, compressed in a way that cannot be undone)\n" +
 		c + " -> (close) 1000 bye\n" +
 		c + " <- (close)\n"
@@ -45,10 +45,10 @@ func TestMessagesOfAWebSocketArePrinted(t *testing.T) {
 // messages, and of a large body nothing may have been kept.
 func TestABodyThatIsNotThereIsNotSaidToBeOfAnotherKind(t *testing.T) {
 	for want, body := range map[string]client.Body{
-		"(3 B that are no text)\n":                           {Size: 3, Base64: "AAEC"},
-		"(9 B that are not kept)\n":                          {Size: 9},
-		"(" + bytesize.Text(3<<20) + " that are not kept)\n": {Size: 3 << 20, Truncated: true},
-		"hel\n(cut; 5 B in all)\n":                           {Size: 5, Text: "hel", Truncated: true},
+		"(3 B of binary data)\n":                           {Size: 3, Base64: "AAEC"},
+		"(9 B, not kept)\n":                          {Size: 9},
+		"(" + bytesize.Text(3<<20) + ", not kept)\n": {Size: 3 << 20, Truncated: true},
+		"hel\n(truncated; 5 B in total)\n":                           {Size: 5, Text: "hel", Truncated: true},
 	} {
 		var out strings.Builder
 		writeRequest(&out, client.RequestDetail{Response: &client.Message{Line: "HTTP/1.1 200 OK", Body: body}})

@@ -46,7 +46,7 @@ func Find(ctx context.Context, c *client.Client, named string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("there is no tunnel %q; `adit tunnel list` shows them", named)
+		return "", fmt.Errorf("there is no tunnel %q; `adit tunnel list` shows all tunnels", named)
 	case 1:
 		return found[0], nil
 	}

@@ -16,12 +16,12 @@ import (
 )
 
 func policyCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
-	return command.Group("policy", "Who is let in to a tunnel", `Who is let in to a tunnel. The relay keeps others away, before a byte reaches
+	return command.Group("policy", "Control who may use a tunnel", `Who is let in to a tunnel. The relay keeps others away, before a byte reaches
 this machine. Setting it needs the leave of the relay's operator.
 
 `+policy.Fields,
 		&cobra.Command{
-			Use: "show TUNNEL", Short: "Show who is let in to a tunnel", Example: "  adit tunnel policy show shop\n  adit tunnel policy show shop --json > policy.json",
+			Use: "show TUNNEL", Short: "Show who may use a tunnel", Example: "  adit tunnel policy show shop\n  adit tunnel policy show shop --json > policy.json",
 			Args: command.Args(1, 1, "TUNNEL (its id, name or domain)"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return onPolicy(cmd.Context(), std, find, args[0], (*client.Client).TunnelPolicy)
@@ -34,8 +34,8 @@ this machine. Setting it needs the leave of the relay's operator.
 func policySetCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var wanted policy.Input
 	cmd := &cobra.Command{
-		Use: "set TUNNEL [FILE]", Short: "Set who is let in, from a JSON file or standard input; {} lets everybody in",
-		Long: "Set who is let in, from a JSON file or standard input; {} lets everybody in.\n\n" + policy.Unseen + "\n\n" + policy.Fields,
+		Use: "set TUNNEL [FILE]", Short: "Set who may use a tunnel, by a JSON file or standard input; {} allows everyone",
+		Long: "Set who may use a tunnel, by a JSON file or standard input; {} allows everyone.\n\n" + policy.Unseen + "\n\n" + policy.Fields,
 		Example: `  echo '{"allow":["203.0.113.0/24"]}' | adit tunnel policy set shop
   adit tunnel policy set shop policy.json`,
 		Args: command.Args(1, 2, "TUNNEL (its id, name or domain) [FILE]"),

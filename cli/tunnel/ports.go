@@ -18,9 +18,9 @@ func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) 
 	case ports < 1 || ports > portrange.Most:
 		return nil, command.Usagef("ports must be 1 to %d", portrange.Most)
 	case in.Type != client.TunnelTypeTCP && in.Type != client.TunnelTypeUDP:
-		return nil, command.Usagef("ports is for tcp and udp: say --type too")
+		return nil, command.Usagef("--ports is for tcp and udp; give --type, too")
 	case !portrange.Fits(ports, in.LocalPort, in.RemotePort):
-		return nil, command.Usagef("there are no %d ports from %d on", ports, max(in.LocalPort, in.RemotePort))
+		return nil, command.Usagef("there are no %d ports from %d upwards", ports, max(in.LocalPort, in.RemotePort))
 	}
 	var all []client.TunnelCreate
 	for n := range ports {

@@ -22,13 +22,13 @@ import (
 // Command is adit tunnel.
 func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return command.Group("tunnel", "Create, list, change and delete tunnels",
-		`A tunnel says what is published and where. It survives restarts of the daemon,
-until it is deleted.`,
+		`A tunnel defines what is published and at which address. It is kept until you
+delete it, also when the daemon is restarted.`,
 		createCommand(std, find),
 		listCommand(std, find),
 		oneCommand(std, find, "show", "Show one tunnel", (*client.Client).Tunnel),
 		oneCommand(std, find, "start", "Start a tunnel", (*client.Client).StartTunnel),
-		oneCommand(std, find, "stop", "Stop a tunnel and keep it", (*client.Client).StopTunnel),
+		oneCommand(std, find, "stop", "Stop a tunnel without deleting it", (*client.Client).StopTunnel),
 		updateCommand(std, find),
 		policyCommand(std, find),
 		deleteCommand(std, find),
@@ -41,7 +41,7 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var ports int
 	cmd := &cobra.Command{
 		Use:   "create [PORT|HOST:PORT|URL]",
-		Short: "Publish a local service for good",
+		Short: "Publish a local service permanently",
 		Example: `  adit tunnel create 3000 --domain shop
   adit tunnel create --type tcp --local_port 22 --remote_port 20022
   adit tunnel create 27015 --type udp --ports 6 --remote_port 20015
@@ -60,7 +60,7 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 			}
 			in := f.Create()
 			if in.LocalPort < 1 || in.LocalPort > 65535 {
-				return command.Usagef("say which local port to publish, 1 to 65535, as in `adit tunnel create 3000`")
+				return command.Usagef("say which local port to publish, 1 to 65535, for example `adit tunnel create 3000`")
 			}
 			guarded, err := guarding.Read(std, in)
 			if err != nil {
@@ -96,7 +96,7 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	f.All(cmd.Flags())
 	guarding.Add(cmd.Flags())
 	guarding.AddPassword(cmd.Flags())
-	cmd.Flags().IntVar(&ports, "ports", 1, "for tcp and udp: so many ports from the local one on, and from --remote_port on, each with a tunnel of its own")
+	cmd.Flags().IntVar(&ports, "ports", 1, "publish this many consecutive tcp or udp ports, from the local port and --remote_port upwards, each as its own tunnel")
 	return cmd
 }
 
@@ -131,7 +131,7 @@ func updateCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := f.Update(cmd.Flags())
 			if in == (client.TunnelUpdate{}) {
-				return command.Usagef("say what to change, as in `adit tunnel update %s --local_port 3001`", args[0])
+				return command.Usagef("say what to change, for example `adit tunnel update %s --local_port 3001`", args[0])
 			}
 			return onOne(cmd.Context(), std, find, args[0], func(c *client.Client, ctx context.Context, id string) (client.Tunnel, error) {
 				return c.UpdateTunnel(ctx, id, in)
@@ -199,7 +199,7 @@ func printAll(std *stdio.Streams, all []client.Tunnel) error {
 func deleteCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete TUNNEL", Aliases: []string{"rm"},
-		Short:   "Delete a tunnel; its public address is given back",
+		Short:   "Delete a tunnel and release its public address",
 		Example: "  adit tunnel delete shop",
 		Args:    command.Args(1, 1, "TUNNEL (its id, name or domain)"),
 		RunE: func(cmd *cobra.Command, args []string) error {

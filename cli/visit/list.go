@@ -30,7 +30,7 @@ func list(ctx context.Context, std *stdio.Streams, find *daemon.Finder) error {
 	}
 	invitations, err := c.Invitations(ctx)
 	if err != nil { // what is declared can be told all the same
-		fmt.Fprintf(std.Err, "adit: what else may be visited is not known: %s\n", visible.Text(err.Error()))
+		fmt.Fprintf(std.Err, "adit: could not find out which other tunnels may be visited: %s\n", visible.Text(err.Error()))
 	}
 	rows := table.New("LISTEN|TUNNEL|TYPE|STATE|OPEN|TOTAL|IN|OUT|ERROR", table.Drop("TOTAL"), table.Drop("OUT"), table.Drop("IN"), table.Drop("OPEN"))
 	for _, v := range all {

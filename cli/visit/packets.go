@@ -36,7 +36,7 @@ func servePackets(ctx context.Context, std *stdio.Streams, w *way, tunnel string
 			if !note(err.Error()) {
 				return
 			}
-			fmt.Fprintf(std.Err, "adit: packets were not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
+			fmt.Fprintf(std.Err, "adit: could not forward packets to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
 		},
 	})
 }

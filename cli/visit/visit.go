@@ -28,22 +28,22 @@ func Command(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "visit [CLIENT/NAME [PORT]]",
 		Short: "Connect to a private tunnel of another client",
-		Long: `Connect to a private tunnel of another client of the relay, which lets this one
-in. Until Ctrl-C, who connects to PORT of 127.0.0.1 reaches the tunnel's local
-service; without PORT it is one that is free. Only programs of this machine can.
-If the tunnel is of type udp, so is PORT.
+		Long: `Connect to a private tunnel of another client of the relay that allows this one.
+Until Ctrl-C, programs on this machine reach the tunnel's local service at PORT
+of 127.0.0.1; without PORT, a free one is chosen. For a tunnel of type udp, PORT
+is a UDP port.
 
 On the other machine, as the client nas:
 
   adit tunnel create 22 --mode private --domain ssh --visitor laptop
 
-With --stdio ssh needs no port of its own:
+With --stdio, ssh needs no port:
 
   ssh -o ProxyCommand='adit visit nas/ssh --stdio' me@nas
 
-For good, declare it in adit.toml: [[visit]] with tunnel and listen, and for udp
-with type = "udp". Without CLIENT/NAME the declared visits are listed,
-and what else lets this client in.`,
+To make it permanent, declare a [[visit]] in adit.toml, with tunnel and listen,
+and type = "udp" for a udp tunnel. Without CLIENT/NAME, this command lists the
+declared visits and the other private tunnels that this client may visit.`,
 		Example: `  adit visit
   adit visit nas/ssh 2222
   adit visit nas/ssh --stdio`,
@@ -51,7 +51,7 @@ and what else lets this client in.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if piped {
-					return command.Usagef("say which private tunnel, as in `adit visit nas/ssh --stdio`")
+					return command.Usagef("say which private tunnel to visit, for example `adit visit nas/ssh --stdio`")
 				}
 				return list(cmd.Context(), std, find)
 			}
@@ -60,7 +60,7 @@ and what else lets this client in.`,
 				port = args[1]
 			}
 			if piped && port != "" {
-				return command.Usagef("with --stdio there is no port to listen on")
+				return command.Usagef("with --stdio, no port can be given")
 			}
 			listen := "127.0.0.1:0"
 			if port != "" {
@@ -79,7 +79,7 @@ and what else lets this client in.`,
 		},
 	}
 	cmd.ValidArgsFunction = complete(find)
-	cmd.Flags().BoolVar(&piped, "stdio", false, "one connection, of standard input and output, as for ssh's ProxyCommand")
+	cmd.Flags().BoolVar(&piped, "stdio", false, "connect standard input and output, such as for ssh's ProxyCommand")
 	return cmd
 }
 
@@ -111,7 +111,7 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 		return nil
 	}
 	if read := new(net.OpError); n == 0 && errors.As(err, &read) && read.Op == "read" {
-		return fmt.Errorf("%s broke the connection before it said anything; ask whose it is whether its local service runs", tunnel)
+		return fmt.Errorf("%s closed the connection before sending anything; ask its owner whether the local service is running", tunnel)
 	}
 	return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 }
@@ -133,7 +133,7 @@ func many(ctx context.Context, std *stdio.Streams, w *way, tunnel, listen string
 	say := func(at net.Addr) error {
 		said.Listen = at.String()
 		return std.Print(said, func(w io.Writer) {
-			fmt.Fprintf(w, "%s leads to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
+			fmt.Fprintf(w, "%s connects to %s until Ctrl-C.\n", said.Listen, visible.Text(tunnel))
 		})
 	}
 	if found.Type == client.PrivateTypeUDP {
@@ -160,7 +160,7 @@ func many(ctx context.Context, std *stdio.Streams, w *way, tunnel, listen string
 }
 
 func listenError(tunnel string, err error) error {
-	return fmt.Errorf("listen for visits of %s: %w; choose another port", tunnel, err)
+	return fmt.Errorf("listen for visits of %s: %w; choose a different port", tunnel, err)
 }
 
 // acceptAgain is how long the next connection waits where one could not be taken.
@@ -178,7 +178,7 @@ func serve(ctx context.Context, std *stdio.Streams, w *way, tunnel string, ln ne
 		}
 		if err != nil { // as where too many files are open: those who are there will leave
 			if !said {
-				fmt.Fprintf(std.Err, "adit: no connection can be taken now, and it is tried again: %s\n", visible.Text(err.Error()))
+				fmt.Fprintf(std.Err, "adit: cannot accept connections now, trying again: %s\n", visible.Text(err.Error()))
 			}
 			said = true
 			select {
@@ -191,7 +191,7 @@ func serve(ctx context.Context, std *stdio.Streams, w *way, tunnel string, ln ne
 		said = false
 		guests.Go(func() {
 			if err := visitFor(ctx, w, tunnel, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(std.Err, "adit: a connection was not led to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
+				fmt.Fprintf(std.Err, "adit: could not connect a visitor to %s: %s\n", visible.Text(tunnel), visible.Text(err.Error()))
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func TestVisitsGoOnAfterAMomentWithoutFiles(t *testing.T) {
 	if err != nil || !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("got %v, want that it goes on until it is ended", err)
 	}
-	if got := said.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "it is tried again") {
+	if got := said.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "trying again") {
 		t.Errorf("it says %q, want one line on that", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestAnInterruptedPipeIsNotTakenForOneThatHasEnded(t *testing.T) {
 
 // TestWhyAPipeBroke is told by adit visit --stdio: of a service that is down nothing comes.
 func TestWhyAPipeBroke(t *testing.T) {
-	for said, want := range map[string]string{"": "whether its local service runs", "a part\n": "the connection to nas/ssh broke"} {
+	for said, want := range map[string]string{"": "whether the local service is running", "a part\n": "the connection to nas/ssh broke"} {
 		heard := make(chan struct{}) // closed when the answer, and what is behind it, has come
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()

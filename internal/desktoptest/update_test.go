@@ -96,7 +96,7 @@ func TestUpdateAsACommand(t *testing.T) {
 			t.Fatalf("%s: the program was changed", tt.manifest)
 		}
 	}
-	if out, err := run("check", "good", key); err != nil || !strings.Contains(out, "0.2.0 is offered; this is 0.1.0") {
+	if out, err := run("check", "good", key); err != nil || !strings.Contains(out, "0.2.0 is available; this is 0.1.0") {
 		t.Errorf("check: got error %v and %q", err, out)
 	}
 	if out, err := run("apply", "good", key); err != nil || !strings.Contains(out, "0.2.0 is installed") {
@@ -105,7 +105,7 @@ func TestUpdateAsACommand(t *testing.T) {
 	if string(read(t, exe)) != string(next) {
 		t.Error("apply left another program than the offered one")
 	}
-	if out, err := run("apply", "good", key); err != nil || !strings.Contains(out, "0.2.0 is the newest") {
+	if out, err := run("apply", "good", key); err != nil || !strings.Contains(out, "0.2.0 is the newest release") {
 		t.Errorf("apply, again: got error %v and %q", err, out)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(exe)); err != nil || len(entries) != 1 {

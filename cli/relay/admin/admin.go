@@ -52,8 +52,8 @@ func New(getenv func(string) string, folders func(dataDir, config string) ([]str
 
 // Flags adds the flags to a command and those below it.
 func (a *API) Flags(cmd *cobra.Command) *cobra.Command {
-	cmd.PersistentFlags().StringVar(&a.dataDir, "data_dir", "", "data folder of the relay, if it is not the usual one")
-	cmd.PersistentFlags().StringVar(&a.config, "config", "", "configuration file of the relay, which names its data folder")
+	cmd.PersistentFlags().StringVar(&a.dataDir, "data_dir", "", "the relay's data folder, if it is not the usual one")
+	cmd.PersistentFlags().StringVar(&a.config, "config", "", "the relay's configuration file, to find its data folder")
 	return cmd
 }
 
@@ -63,7 +63,7 @@ func (a *API) find() (base, token string, err error) {
 	if base != "" {
 		u, err := url.Parse(base)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return "", "", fmt.Errorf("%s is not a URL as https://relay.example.com:37280", envAdminURL)
+			return "", "", fmt.Errorf("%s is not a URL such as https://relay.example.com:37280", envAdminURL)
 		}
 		if token == "" {
 			return "", "", fmt.Errorf("set %s to the admin token of that relay", envAdminToken)
@@ -97,12 +97,12 @@ func (a *API) find() (base, token string, err error) {
 		}
 		return info.ConsoleURL, token, nil
 	}
-	return "", "", fmt.Errorf("no relay runs with its data in %s; start one with `adit relay start`, or name its folder with --data_dir", strings.Join(dirs, " or "))
+	return "", "", fmt.Errorf("no relay is running with its data in %s; start one with `adit relay start`, or give its data folder with --data_dir", strings.Join(dirs, " or "))
 }
 
 // notForAll is the error for a relay of this machine that is another user's.
 func notForAll(dir string) error {
-	return fmt.Errorf("what the relay keeps in %s, its admin token too, may be read by its own user only; run this with sudo or as that user", dir)
+	return fmt.Errorf("only the relay's own user can read its data in %s, including the admin token; run this with sudo or as that user", dir)
 }
 
 // Call makes a request and reads what is in the answer's envelope into out.
@@ -161,13 +161,13 @@ func (a *API) open(ctx context.Context, etag, method, path string, in any) (*htt
 			err = asked.Err
 		}
 		if errors.Is(err, http.ErrSchemeMismatch) {
-			return nil, fmt.Errorf("the console at %s speaks http, not https; set %s to http://…", base, envAdminURL)
+			return nil, fmt.Errorf("the console at %s uses http, not https; set %s to http://…", base, envAdminURL)
 		}
 		return nil, fmt.Errorf("the relay does not answer at %s; is it running? (%w)", base, err)
 	}
 	if resp.StatusCode >= 400 && isAgent(ctx, client, base) {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s is the local API of an agent, not a relay's console, which listens at port 37280 unless told otherwise; set %s to that", base, envAdminURL)
+		return nil, fmt.Errorf("%s is the local API of an agent, not a relay's console, which listens on port 37280 by default; set %s to that", base, envAdminURL)
 	}
 	return resp, nil
 }
@@ -210,7 +210,7 @@ func readReply(resp *http.Response, out any) error {
 		return fmt.Errorf("%s answered with status %d and no JSON; is it a relay's console?", resp.Request.URL.Host, resp.StatusCode)
 	}
 	if e := envelope.Error; e != nil && e.Code == "unauthorized" {
-		return fmt.Errorf("%s; put the relay's admin token, or an API token of its console, into %s", e.Message, envAdminToken)
+		return fmt.Errorf("%s; put the relay's admin token, or an API token from its console, into %s", e.Message, envAdminToken)
 	} else if e != nil && e.Code == "not_found" {
 		return errors.New(e.Message + whatThereIs(resp.Request.URL.Path))
 	} else if e != nil && e.Code == "precondition_failed" {
