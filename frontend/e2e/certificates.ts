@@ -7,7 +7,7 @@ import { scenario } from './scenarios';
 export const scenarios = {
   'certificates: pasted, from a file, checked and read back': scenario(async (page, mock) => {
     await openPolicy(page, mock, 't_0001');
-    await page.getByText('No certificate lets in.').waitFor();
+    await page.getByText('No certificate is accepted.').waitFor();
     assert.equal(await page.getByLabel('Names', { exact: true }).count(), 0);
     const pem = page.getByLabel('Authorities, as PEM');
     await pem.fill('ca.crt');

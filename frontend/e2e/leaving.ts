@@ -34,7 +34,7 @@ export const scenarios = {
     await page.goto(`${mock.url}/#/tunnels`);
     await page.locator('[data-tunnel=t_0001]').waitFor();
     await button(page, 'More for shop').click();
-    await page.getByRole('menuitem', { name: 'Who is let in' }).click();
+    await page.getByRole('menuitem', { name: 'Who may visit' }).click();
     const deny = page.getByLabel('Refused addresses');
     const before = await deny.inputValue();
     await deny.click();
@@ -81,7 +81,7 @@ export const scenarios = {
       await theirs({ local_port: 4000, name: 'store' });
       await page.locator('[data-tunnel=t_0001]').getByText(':4000').waitFor();
       await button(page, 'Save').click();
-      await page.getByText('Somebody else has changed the same meanwhile.').waitFor();
+      await page.getByText('Someone else has changed this in the meantime.').waitFor();
       assert.equal(mock.tunnels.get('t_0001')?.local_port, 4000);
       await button(page, 'Save').click();
       await page.locator('dialog').waitFor({ state: 'detached' });

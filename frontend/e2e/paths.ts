@@ -12,7 +12,7 @@ const button = (page: Page, name: string) =>
   page.getByRole('button', { name, exact: true }).first();
 const row = (page: Page, n: number) => page.getByRole('group', { name: `Path ${n}`, exact: true });
 const path = (page: Page, n: number) => row(page, n).getByLabel('Path', { exact: true });
-const to = (page: Page, n: number) => row(page, n).getByLabel('Leads to');
+const to = (page: Page, n: number) => row(page, n).getByLabel('Goes to');
 const gone = (page: Page) => page.locator('dialog').waitFor({ state: 'detached' });
 
 /** Saves, and returns what the page sends for it. */
@@ -46,13 +46,13 @@ export const scenarios = {
       await path(page, 2).fill('/api');
       await to(page, 2).fill('nas.local');
       await button(page, 'Create').click();
-      await row(page, 1).getByText('This path is there twice.').waitFor();
+      await row(page, 1).getByText('This path appears twice.').waitFor();
       await row(page, 2).getByText('A port or address:port').waitFor();
       await focused(page, '[aria-label="Path 1"] input[aria-invalid=true]');
       assert.ok(!mock.seen.includes('POST tunnels'), 'a mistake was sent');
       await to(page, 2).fill('https://nas.local:8443');
       await row(page, 2).getByLabel('Strip the path').check();
-      await row(page, 2).getByText('/api/x is asked for as /x.').waitFor();
+      await row(page, 2).getByText('/api/x is requested as /x.').waitFor();
       await row(page, 2).getByText('Host header').click();
       await row(page, 2).getByLabel('Host header').fill('nas');
       // What the daemon alone knows stands at all of them.
@@ -194,7 +194,7 @@ export const scenarios = {
       await counts(page.locator('#f-paths [role=group]'), 31);
       await button(page, 'Add path').press('Enter');
       await focused(page, '[aria-label="Path 32"] input');
-      await page.getByText('32 paths are the most.').waitFor();
+      await page.getByText('At most 32 paths.').waitFor();
       await counts(page.getByRole('button', { name: 'Add path' }), 0);
       await button(page, 'Remove path 32').press('Enter');
       await button(page, 'Add path').waitFor();

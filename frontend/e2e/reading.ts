@@ -24,7 +24,7 @@ export const scenarios = {
   'what is looked for stands in the location': scenario(async (page, mock) => {
     await page.goto(`${mock.url}/#/tunnels`);
     await page.getByLabel('Search tunnels').fill('service');
-    await page.getByText('No tunnel fits').waitFor();
+    await page.getByText('No matching tunnels').waitFor();
     await page.getByLabel('Search tunnels').fill('s');
     await page.getByLabel('State').selectOption('stopped');
     await page.waitForURL(/#\/tunnels\?q=s&state=stopped$/);
@@ -219,7 +219,7 @@ export const scenarios = {
 
   'what is empty says what to do': scenario(
     async (page, mock) => {
-      await page.getByText('Nothing of this machine is public now').waitFor();
+      await page.getByText('Nothing on this machine is public now').waitFor();
       await page.goto(`${mock.url}/#/inspector`);
       await page.getByRole('link', { name: 'New tunnel' }).waitFor();
       mock.setTunnel(tunnel(1, { name: 'shop' }), 'created');
@@ -303,7 +303,7 @@ export const scenarios = {
     const r = mock.addRequest({ method: 'POST', path: '/form' });
     await page.goto(`${mock.url}/#/inspector/${r.id}`);
     await page.getByRole('button', { name: 'Edit and replay' }).click();
-    await page.getByText('Once you change it, it is sent as it stands here.').waitFor();
+    await page.getByText('If you change it, it is sent exactly as shown here.').waitFor();
     const body = page.getByLabel('Body', { exact: true });
     const typed = await body.inputValue();
     await body.fill(typed.replace('one', 'two'));

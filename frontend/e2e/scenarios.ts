@@ -221,7 +221,7 @@ export const scenarios = {
       await row(page, 't_1999').getByText('Waiting').waitFor();
       assert.equal(await page.locator('[data-tunnel]').count(), 1);
       mock.setTunnel({ ...tunnel(1999), state: 'failed', error: 'nothing listens' });
-      await text(page, 'No tunnel fits').waitFor();
+      await text(page, 'No matching tunnels').waitFor();
       await button(page, 'Reset filters').click();
       await row(page, 't_1000').hover();
       await page.mouse.wheel(0, 1e6);
@@ -241,8 +241,8 @@ export const scenarios = {
       await page.goto(`${mock.url}/#/tunnels`);
       const openPolicy = async () => {
         await row(page, 't_0001').getByRole('button', { name: /^More/ }).click();
-        await page.getByRole('menuitem', { name: 'Who is let in' }).click();
-        await page.getByRole('heading', { name: 'Who is let in to shop' }).waitFor();
+        await page.getByRole('menuitem', { name: 'Who may visit' }).click();
+        await page.getByRole('heading', { name: 'Who may visit shop' }).waitFor();
       };
       await openPolicy();
       await button(page, 'Add user').click();
@@ -273,10 +273,10 @@ export const scenarios = {
       await page.locator('dialog').waitFor({ state: 'detached' });
       assert.deepEqual(mock.policies.get('t_0001')?.basic_auth, [{ name: 'ann' }]);
       for (const [change, why] of [
-        [() => (mock.declaresPolicies = true), 'adit.toml says who is let in'],
+        [() => (mock.declaresPolicies = true), 'adit.toml controls who may visit this tunnel'],
         [
           () => Object.assign(mock, { mayGuard: false, declaresPolicies: false }),
-          'operator decides who is let in',
+          'operator controls who may visit',
         ],
       ] as const) {
         change();
@@ -289,7 +289,7 @@ export const scenarios = {
       }
       // Addresses alone for what has no HTTP.
       await row(page, 't_0003').getByRole('button', { name: /^More/ }).click();
-      await page.getByRole('menuitem', { name: 'Who is let in' }).click();
+      await page.getByRole('menuitem', { name: 'Who may visit' }).click();
       await page.getByLabel('Refused addresses').waitFor();
       assert.equal(await page.getByRole('button', { name: 'Add user' }).count(), 0);
     },
@@ -494,7 +494,7 @@ export const scenarios = {
       page.locator('[role=menuitem]:focus', { hasText: name }).waitFor();
     await focused('Edit tunnel');
     await page.keyboard.press('ArrowDown');
-    await focused('Who is let in');
+    await focused('Who may visit');
     await page.keyboard.press('ArrowDown');
     await focused('QR code');
     await page.keyboard.press('ArrowDown');

@@ -9,10 +9,12 @@ const provider = (page: Page) => page.getByLabel('Identity provider');
 export const scenarios = {
   'visitors sign in: chosen, checked, and kept': scenario(async (page, mock) => {
     await openPolicy(page, mock, 't_0001');
-    await page.getByText('Nobody has to sign in.').waitFor();
+    await page.getByText('No sign-in is required.').waitFor();
     await provider(page).selectOption('company');
     await save(page);
-    await page.locator('#p-signin-emails-error', { hasText: 'Say who is let in' }).waitFor();
+    await page
+      .locator('#p-signin-emails-error', { hasText: 'List the allowed addresses' })
+      .waitFor();
     await page.locator('#p-signin-emails:focus').waitFor();
     const emails = page.getByLabel('Email addresses');
     await emails.fill('ann@example.com\n@');
@@ -34,7 +36,7 @@ export const scenarios = {
     await openPolicy(page, mock, 't_0001');
     assert.equal(await emails.inputValue(), 'ann@example.com\n@partner.example');
     await page.getByLabel('Anyone', { exact: true }).check();
-    await page.getByRole('alert').filter({ hasText: 'Everybody with an account' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'Everyone with an account' }).waitFor();
     await save(page);
     await page.locator('dialog').waitFor({ state: 'detached' });
     assert.deepEqual(mock.policies.get('t_0001'), {

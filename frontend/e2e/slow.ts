@@ -83,7 +83,7 @@ export const scenarios = {
     await page.getByRole('menuitem', { name: 'Edit tunnel' }).click();
     await page.getByLabel('Local port').fill('4999');
     await go();
-    await page.getByText('Saved. It is in force.').waitFor();
+    await page.getByText('Saved. The policy is now in force.').waitFor();
     await has(page.getByLabel('Local port'), '4999');
   }),
 
@@ -98,7 +98,7 @@ export const scenarios = {
     await page.goto(`${mock.url}/#/tunnels/new`);
     await page.getByLabel('Local port').fill('4321');
     await button(page, 'Create').click();
-    await page.getByText('Created. Its address is given once the relay is connected.').waitFor();
+    await page.getByText('Created. It gets its address once the relay is connected.').waitFor();
     assert.equal(await page.getByText('Published at').count(), 0);
   }),
 

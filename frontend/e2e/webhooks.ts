@@ -6,30 +6,32 @@ import { scenario } from './scenarios';
 export const scenarios = {
   'webhooks: added, checked, and kept with their secrets': scenario(async (page, mock) => {
     await openPolicy(page, mock, 't_0001');
-    await page.getByText('No path is kept for webhooks.').waitFor();
+    await page.getByText('No path is reserved for webhooks.').waitFor();
     await page.getByRole('button', { name: 'Add webhook' }).click();
     await page.locator('#p-webhook-0-provider:focus').waitFor();
     const one = page.getByRole('group', { name: 'Webhook 1' });
     assert.equal(await one.getByLabel('Provider').inputValue(), 'github');
-    const path = one.getByLabel('Path, and all below it');
+    const path = one.getByLabel('Path, and everything below it');
     assert.equal(await path.inputValue(), '/hooks/github');
     await path.fill('hooks');
     await save(page);
     await page.locator('#p-webhook-0-path-error', { hasText: 'begins with a slash' }).waitFor();
     await page.locator('#p-webhook-0-path:focus').waitFor();
-    await page.locator('#p-webhook-0-secret-error', { hasText: 'Give the secret' }).waitFor();
+    await page.locator('#p-webhook-0-secret-error', { hasText: 'Enter the secret' }).waitFor();
     await path.fill('/hooks');
     await one.getByLabel('Secret', { exact: true }).fill('the new secret');
-    await one.getByLabel('Former secret').fill('the old secret');
+    await one.getByLabel('Previous secret').fill('the old secret');
     await page.getByRole('button', { name: 'Add webhook' }).click();
     const two = page.getByRole('group', { name: 'Webhook 2' });
-    await two.getByLabel('Provider').selectOption('Another, by HMAC of the body');
-    await two.getByLabel('Path, and all below it').fill('');
-    await page.getByText('The path / is every path').waitFor();
-    await two.getByLabel('Path, and all below it').fill('/ci');
+    await two.getByLabel('Provider').selectOption('Other (HMAC of the body)');
+    await two.getByLabel('Path, and everything below it').fill('');
+    await page.getByText('The path / covers every path').waitFor();
+    await two.getByLabel('Path, and everything below it').fill('/ci');
     await two.getByLabel('Secret', { exact: true }).fill('another secret');
     await save(page);
-    await page.locator('#p-webhook-1-header-error', { hasText: 'Name the header' }).waitFor();
+    await page
+      .locator('#p-webhook-1-header-error', { hasText: 'Enter the name of the header' })
+      .waitFor();
     assert.equal(mock.policies.size, 0, 'nothing was sent that is not right');
     await two.getByLabel('Header with the signature').fill('X-CI-Signature');
     await two.getByLabel('Algorithm').selectOption('HMAC-SHA512');
@@ -62,7 +64,7 @@ export const scenarios = {
     await page.getByRole('button', { name: 'Add webhook' }).click();
     await page.getByLabel('Provider', { exact: true }).selectOption('Discord');
     await page.getByLabel('Public key').fill('ab'.repeat(32));
-    assert.equal(await page.getByLabel('Former secret').count(), 0);
+    assert.equal(await page.getByLabel('Previous secret').count(), 0);
     await save(page);
     await page.locator('dialog').waitFor({ state: 'detached' });
     assert.deepEqual(mock.policies.get('t_0001')?.webhooks, [

@@ -8,14 +8,14 @@ export const scenarios = {
     const target = 'shop.relay.example';
     const saved = () => mock.policies.find((p) => p.target === target)?.policy.client_certificates;
     await page.goto(`${mock.url}/#/policies/${target}`);
-    await page.getByText('No certificate lets in.').waitFor();
+    await page.getByText('No certificate is accepted.').waitFor();
     const asked = page.getByLabel('Client certificate', { exact: true });
     assert.equal(await asked.count(), 0);
     await page.getByLabel('Authorities, as PEM').fill(home);
     await page.getByText('Home CA, Example').waitFor();
     await page.getByLabel('Names', { exact: true }).fill('@example.com');
     await button(page, 'Save policy').click();
-    await text(page, 'It is in force').waitFor();
+    await text(page, 'The policy is now in force').waitFor();
     assert.deepEqual(saved(), { authorities: `${home}\n`, names: ['@example.com'] });
 
     await page.getByLabel("Visitor's address").fill('203.0.113.7');

@@ -27,12 +27,12 @@ export const scenarios = {
     async (page, mock) => {
       const shop = () => mock.clients.find((c) => c.name === 'shop');
       await page.goto(`${mock.url}/#/clients`);
-      await menu(page, 'shop', 'Change what it may do');
+      await menu(page, 'shop', 'Change permissions and limits');
       await page.getByLabel('Number of tunnels').fill('9');
       Object.assign(shop() ?? {}, { scope: { ...shop()?.scope, ports: ['25565'] } });
       await save(page);
-      const note = page.getByRole('alert').filter({ hasText: 'changed this meanwhile' });
-      await note.getByText('It is about: Ports').waitFor();
+      const note = page.getByRole('alert').filter({ hasText: 'changed this in the meantime' });
+      await note.getByText('It concerns: Ports').waitFor();
       assert.equal(shop()?.scope?.tunnels, 5);
       await button(page, 'Load theirs, keep my changes').click();
       await text(page, 'They are not saved yet').waitFor();
@@ -69,7 +69,7 @@ export const scenarios = {
       await page.getByLabel('Only refused ones').check();
       mock.setSink('siem', { type: 'webhook', url: theirs, events: ['access', 'audit'] });
       await save(page);
-      await text(page, 'changed this meanwhile').waitFor();
+      await text(page, 'changed this in the meantime').waitFor();
       assert.equal(siem()?.url, theirs);
       await button(page, 'Load theirs, keep my changes').click();
       await has(page.getByLabel('URL', { exact: true }), theirs);
@@ -82,7 +82,7 @@ export const scenarios = {
       await page.getByLabel('Audit entries').uncheck();
       mock.sinks = [];
       await save(page);
-      await text(page, 'deleted this meanwhile').waitFor();
+      await text(page, 'deleted this in the meantime').waitFor();
       await button(page, 'Keep mine').click();
       await save(page);
       await closed(page);
@@ -94,7 +94,7 @@ export const scenarios = {
       await save(page);
       await button(page, 'Discard mine').click();
       await closed(page);
-      await text(page, 'No sink').waitFor();
+      await text(page, 'No sinks').waitFor();
     },
     { allow: /status of 4(12|04)/ },
   ),
@@ -102,7 +102,7 @@ export const scenarios = {
   'what is typed waits for who signs in again': scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/clients`);
-      await menu(page, 'shop', 'Change what it may do');
+      await menu(page, 'shop', 'Change permissions and limits');
       await page.getByLabel('Number of tunnels').fill('9');
       await expire(page, mock);
       // The keyboard is where one goes on, and does not reach what is below.
@@ -112,7 +112,7 @@ export const scenarios = {
       assert.equal(await page.locator('#name').inputValue(), 'ann');
       await page.locator('#password').fill('wrong');
       await page.locator('#password').press('Enter');
-      await text(page, 'The name or the password is wrong').waitFor();
+      await text(page, 'Wrong name or password').waitFor();
       const asked = mock.seen.length;
       await signIn(page);
       assert.equal(await page.getByLabel('Number of tunnels').inputValue(), '9');
@@ -137,7 +137,7 @@ export const scenarios = {
       assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
       await text(page, 'this was not done').waitFor();
       await button(page, 'Save policy').click();
-      await text(page, 'It is in force').waitFor();
+      await text(page, 'The policy is now in force').waitFor();
       const saved = mock.policies.find((p) => p.target === 'shop.relay.example')?.policy;
       assert.deepEqual(saved?.deny, ['203.0.113.7']);
       assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage })), '{}');

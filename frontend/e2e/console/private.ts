@@ -22,7 +22,7 @@ export const scenarios = {
       await page.getByLabel('Refused addresses').fill('192.0.2.0/24');
       assert.equal(await page.getByRole('button', { name: 'Add user' }).count(), 0);
       await button(page, 'Save policy').click();
-      await text(page, 'It is in force').waitFor();
+      await text(page, 'The policy is now in force').waitFor();
       assert.deepEqual(saved(), { deny: ['192.0.2.0/24'] });
       assert.ok(mock.seen.includes(`PUT policies/${encodeURIComponent(target)}`));
       // Its name can be typed, too, and it is found again by a reload.

@@ -17,7 +17,7 @@ export const scenarios = {
         .getAttribute('aria-description');
       assert.match(title ?? '', / UTC\+9:30$/);
       await page.goto(`${mock.url}/#/clients`);
-      await menu(page, 'shop', 'Change what it may do');
+      await menu(page, 'shop', 'Change permissions and limits');
       await page.locator('#s-expires-hint', { hasText: 'Australia/Darwin' }).waitFor();
     },
     { zone: 'Australia/Darwin' },
@@ -27,7 +27,7 @@ export const scenarios = {
     await page.goto(`${mock.url}/#/clients`);
     await menu(page, 'shop', 'Rotate token');
     await page.locator('dialog [type=submit]').click();
-    await text(page, 'It is shown this once').waitFor();
+    await text(page, 'This is the only time').waitFor();
     await asksBeforeReload(page);
     await button(page, 'Done').click();
     await page.locator('dialog').waitFor({ state: 'detached' });

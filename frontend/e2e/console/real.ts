@@ -32,7 +32,7 @@ try {
   await page.getByLabel('Set-up code').fill(code);
   await page.getByLabel('Name').fill('ann');
   await page.getByLabel('Password').fill('a password of some length');
-  await page.getByRole('button', { name: 'Make the account' }).click();
+  await page.getByRole('button', { name: 'Create the account' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
 
   step = 'add a client';

@@ -67,10 +67,10 @@ export const scenarios = {
       await page.getByLabel('Set-up code').fill('wrong');
       await page.getByLabel('Name').fill('ann');
       await page.getByLabel('Password').fill('short');
-      await button(page, 'Make the account').click();
+      await button(page, 'Create the account').click();
       await text(page, 'The code is wrong').waitFor();
       await page.getByLabel('Set-up code').fill(setupCode);
-      await button(page, 'Make the account').click();
+      await button(page, 'Create the account').click();
       await page.locator('#password-error', { hasText: 'at least 10' }).waitFor();
       await page.getByLabel('Password').fill(password);
       await page.getByLabel('Password').press('Enter');
@@ -96,7 +96,7 @@ export const scenarios = {
       await page.getByLabel('Name').fill('ann');
       await page.getByLabel('Password').fill('no');
       await button(page, 'Sign in').click();
-      await text(page, 'The name or the password is wrong').waitFor();
+      await text(page, 'Wrong name or password').waitFor();
       await page.getByLabel('Password').fill(password);
       await page.getByLabel('Password').press('Enter');
       await page.getByLabel(/Code from/).fill('000000');
@@ -123,11 +123,11 @@ export const scenarios = {
       await button(page, 'Add client').click();
       await page.getByLabel('Name', { exact: true }).fill('shop');
       await page.getByLabel('HTTPS', { exact: true }).check();
-      await page.getByLabel('Bytes a month').fill('much');
+      await page.getByLabel('Bytes per month').fill('much');
       const add = page.locator('dialog footer').getByRole('button', { name: 'Add client' });
       await add.click();
       await text(page, 'This is not a number').waitFor();
-      await page.getByLabel('Bytes a month').fill('2 TB');
+      await page.getByLabel('Bytes per month').fill('2 TB');
       await add.click();
       await page.locator('#c-name-error', { hasText: 'already' }).waitFor();
       await page.getByLabel('Name', { exact: true }).fill('lamp');
@@ -162,10 +162,10 @@ export const scenarios = {
       await page.locator('#p-deny-error', { hasText: 'not an address' }).waitFor();
       await page.locator('#p-deny:focus').waitFor();
       await deny.fill('192.0.2.0/24');
-      await page.getByLabel('Bytes a second').fill('5 MB');
+      await page.getByLabel('Bytes per second').fill('5 MB');
       await button(page, 'Wed').click();
       await button(page, 'Save policy').click();
-      await text(page, 'It is in force').waitFor();
+      await text(page, 'The policy is now in force').waitFor();
       const saved = mock.policies.find((p) => p.target === 'shop.relay.example')?.policy;
       assert.deepEqual(saved?.deny, ['192.0.2.0/24']);
       assert.equal(saved?.bandwidth, 5_000_000);
@@ -251,7 +251,7 @@ export const scenarios = {
   'the audit log is verified': scenario(async (page, mock) => {
     await page.goto(`${mock.url}/#/audit`);
     await button(page, 'Verify').click();
-    await text(page, 'All 31 entries are as they were written').waitFor();
+    await text(page, 'All 31 entries are intact').waitFor();
   }),
 
   'pages of what the relay has not are hidden': scenario(
@@ -287,7 +287,7 @@ export const scenarios = {
     await row(page, 'shop.relay.example').waitFor();
     assert.equal(await row(page, 'shop.relay.example').getByRole('button').count(), 0);
     await button(page, 'Release demo.example.org').click();
-    await text(page, 'The client old-laptop does not use it now').waitFor();
+    await text(page, 'The client old-laptop is not using it now').waitFor();
     await button(page, /^Release$/).click();
     await text(page, 'demo.example.org is free.').waitFor();
     await row(page, 'demo.example.org').waitFor({ state: 'detached' });
@@ -311,7 +311,7 @@ export const scenarios = {
         '192.0.2.0/24\n198.51.100.9',
       );
       await button(page, 'Save policy').click();
-      await text(page, 'It is in force').waitFor();
+      await text(page, 'The policy is now in force').waitFor();
       assert.deepEqual(policy(), before);
     },
     {
@@ -328,7 +328,7 @@ export const scenarios = {
       await page.getByLabel('Refused addresses').fill('203.0.113.7');
       mock.set(target, { ...policy(), rate: 3, deny: ['192.0.2.9'] }, 'bob');
       await button(page, 'Save policy').click();
-      const note = page.getByRole('alert').filter({ hasText: 'bob changed this meanwhile' });
+      const note = page.getByRole('alert').filter({ hasText: 'bob changed this in the meantime' });
       await note.getByText('Refused addresses and Rate').waitFor();
       await textSize(page, 32);
       await page.setViewportSize({ width: 390, height: 844 });
@@ -337,19 +337,19 @@ export const scenarios = {
       await button(page, 'Load theirs, keep my changes').click();
       await text(
         page,
-        'Both of you changed these, and yours are shown: Refused addresses',
+        'You both changed these, and your version is shown: Refused addresses',
       ).waitFor();
-      await has(page.getByLabel('Requests a second'), '3');
+      await has(page.getByLabel('Requests per second'), '3');
       assert.equal(await page.getByLabel('Refused addresses').inputValue(), '203.0.113.7');
       await button(page, 'Save policy').click();
-      await text(page, 'It is in force').waitFor();
+      await text(page, 'The policy is now in force').waitFor();
       assert.equal(policy()?.rate, 3);
       assert.deepEqual(policy()?.deny, ['203.0.113.7']);
 
-      await page.getByLabel('Requests a second').fill('4');
+      await page.getByLabel('Requests per second').fill('4');
       mock.set(target, undefined, 'bob');
       await button(page, 'Save policy').click();
-      await text(page, 'bob deleted this meanwhile').waitFor();
+      await text(page, 'bob deleted this in the meantime').waitFor();
       await button(page, 'Keep mine').click();
       await button(page, 'Save policy').click();
       await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
@@ -357,12 +357,12 @@ export const scenarios = {
       assert.equal(policy()?.rate, 4);
       assert.deepEqual(policy()?.deny, ['203.0.113.7']);
 
-      await page.getByLabel('Requests a second').fill('5');
+      await page.getByLabel('Requests per second').fill('5');
       mock.set(target, { rate: 6 }, 'ann');
       await button(page, 'Save policy').click();
       await text(page, 'You, in another window, changed').waitFor();
       await button(page, 'Discard mine').click();
-      await has(page.getByLabel('Requests a second'), '6');
+      await has(page.getByLabel('Requests per second'), '6');
       await has(page.getByLabel('Refused addresses'), '');
     },
     { allow: /status of 4(12|04)/ },
@@ -429,7 +429,7 @@ export const scenarios = {
       await told.waitFor({ state: 'detached' });
       await page.keyboard.press('Escape');
       await page.setViewportSize({ width: 390, height: 844 });
-      await menu(page, 'shop', 'Change what it may do');
+      await menu(page, 'shop', 'Change permissions and limits');
       await page.locator('dialog footer').getByRole('button', { name: 'Save' }).click();
       await page.locator('dialog').waitFor({ state: 'detached' });
       await page.locator('.toast', { hasText: 'Saved' }).waitFor();

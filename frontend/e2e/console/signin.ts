@@ -27,7 +27,7 @@ export const scenarios = {
         providers: [{ name: 'company', type: 'oidc', issuer: 'https://example.com' }],
       };
       await button(page, 'Save policy').click();
-      await text(page, 'It is in force').waitFor();
+      await text(page, 'The policy is now in force').waitFor();
       assert.deepEqual(saved(), {
         provider: 'company',
         emails: ['@example.com'],
@@ -37,7 +37,7 @@ export const scenarios = {
       await page.getByLabel("Visitor's address").fill('203.0.113.7');
       await page.getByLabel('Signed in as').fill('dora@elsewhere.example');
       await button(page, 'Explain').click();
-      await text(page, 'Sign-in: who is let in').waitFor();
+      await text(page, 'Sign-in: not on the list').waitFor();
       await text(page, 'dora@elsewhere.example is not among those let in').waitFor();
       await page.getByLabel('In the groups').fill('shop-admins');
       await button(page, 'Explain').click();
@@ -69,13 +69,13 @@ export const scenarios = {
   "visitors sign in: one person's sign-ins are ended": scenario(
     async (page, mock) => {
       await page.goto(`${mock.url}/#/settings`);
-      await button(page, "End a visitor's sign-ins").click();
+      await button(page, 'Sign a visitor out').click();
       await page.locator('#es-user:focus').waitFor();
-      await button(page, 'End sign-ins').click();
+      await button(page, 'Sign the visitor out').click();
       await page.locator('#es-user-error', { hasText: 'an address or a name' }).waitFor();
       await page.getByLabel('Visitor', { exact: true }).fill(' ann@example.com ');
-      await button(page, 'End sign-ins').click();
-      await text(page, 'The sign-ins of ann@example.com are over.').waitFor();
+      await button(page, 'Sign the visitor out').click();
+      await text(page, 'ann@example.com is signed out everywhere.').waitFor();
       await page.locator('dialog').waitFor({ state: 'detached' });
       assert.deepEqual(mock.ended, ['ann@example.com']);
     },

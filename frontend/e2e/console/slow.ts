@@ -110,7 +110,7 @@ export const scenarios = {
     await page.getByLabel('Time').selectOption('Last 7 days');
     await page.getByLabel('Search').fill('contractor');
     await asked;
-    await text(page, 'older events are left').waitFor();
+    await text(page, 'there are older events').waitFor();
     await button(page, 'Show more').click();
     await row(page, '3').waitFor();
   }),
@@ -230,7 +230,7 @@ export const scenarios = {
         await route.fulfill({ json: { data: { items, ...next } } });
       });
       await page.goto(`${mock.url}/?again#/errors`);
-      await text(page, 'older events are left').waitFor();
+      await text(page, 'there are older events').waitFor();
       await page.clock.runFor(30_000);
       assert.ok(asked <= 2, `asked ${asked} times`);
       await button(page, 'Show more').click();

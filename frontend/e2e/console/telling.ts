@@ -45,9 +45,9 @@ export const scenarios = {
     await text(page, 'Connected agents').waitFor();
     assert.equal(await page.getByRole('alert').count(), 0);
     for (const [store, words] of [
-      ['silent', 'does not answer for all its parts'],
+      ['silent', 'Parts of the store do not answer'],
       ['lost', 'adit relay restore'],
-      ['away', 'does not reach its store'],
+      ['away', 'cannot reach its store'],
     ] as const) {
       mock.status.store = store;
       await page.reload();
@@ -233,14 +233,14 @@ export const scenarios = {
     const asked = mock.seen.length;
     // Neither by the button nor by what is asked for at once.
     await page.getByLabel('Status', { exact: true }).selectOption('5xx');
-    await text(page, 'Type the whole date and time').waitFor();
+    await text(page, 'Enter the whole date and time').waitFor();
     assert.equal(new URL(page.url()).hash, '#/access');
     await button(page, 'Search').click();
     await page.locator('#f-since:focus[aria-invalid=true]').waitFor();
     assert.equal(new URL(page.url()).hash, '#/access');
     assert.ok(!mock.seen.slice(asked).includes('GET access'), 'nothing was asked for');
     await since.fill('2026-01-02T03:04');
-    await text(page, 'Type the whole date and time').waitFor({ state: 'detached' });
+    await text(page, 'Enter the whole date and time').waitFor({ state: 'detached' });
     await button(page, 'Search').click();
     await page.waitForURL(/status=5xx/);
     assert.match(page.url(), /since=2026-01-02T03/);

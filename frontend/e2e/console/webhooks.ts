@@ -12,11 +12,11 @@ export const scenarios = {
     assert.equal(await secret.getAttribute('placeholder'), 'unchanged');
     await page.getByLabel('Provider', { exact: true }).selectOption('Stripe');
     await button(page, 'Save policy').click();
-    await page.locator('#p-webhook-0-secret-error', { hasText: 'Give the secret' }).waitFor();
+    await page.locator('#p-webhook-0-secret-error', { hasText: 'Enter the secret' }).waitFor();
     await page.locator('#p-webhook-0-secret:focus').waitFor();
     await secret.fill('whsec_of_the_endpoint');
     await button(page, 'Save policy').click();
-    await text(page, 'It is in force').waitFor();
+    await text(page, 'The policy is now in force').waitFor();
     assert.deepEqual(saved(), [
       { path: '/hooks/github', provider: 'stripe', secrets: ['whsec_of_the_endpoint'] },
     ]);
