@@ -71,7 +71,7 @@ try {
   step = 'be asked again';
   await page.getByRole('link', { name: 'Open the site' }).click();
   await signIn('test-user2');
-  await page.getByRole('heading', { name: 'You are not let in' }).waitFor();
+  await page.getByRole('heading', { name: 'You may not visit this site' }).waitFor();
   await page.getByText('You are signed in as test-user2@zitadel.ch').waitFor();
   await look('not-let-in');
 

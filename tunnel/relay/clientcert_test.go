@@ -121,9 +121,9 @@ func TestClientCertificatesLetIn(t *testing.T) {
 		"none":                 {tls.Certificate{}, policy.RuleCertificate, "", "presented none"},
 		"another authority's":  {certtest.New(t, "Home").Client(t, "Ann"), policy.RuleCertificateIssuer, "", "not from an authority"},
 		"its own issuer":       {certtest.Self(t, "Ann"), policy.RuleCertificateIssuer, "", "not from an authority"},
-		"for servers":          {home.Client(t, "Ann", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), policy.RuleCertificateIssuer, "", "not one for visitors"},
-		"out of date":          {home.Client(t, "Ann", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), policy.RuleCertificateTime, "", "has run out"},
-		"somebody else":        {home.Client(t, "Eve"), policy.RuleCertificateWho, "", "whom your certificate names"},
+		"for servers":          {home.Client(t, "Ann", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), policy.RuleCertificateIssuer, "", "not a client certificate"},
+		"out of date":          {home.Client(t, "Ann", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), policy.RuleCertificateTime, "", "has expired"},
+		"somebody else":        {home.Client(t, "Eve"), policy.RuleCertificateWho, "", "name in your certificate"},
 		"a link of it missing": {alone(home.Below(t, "Phones").Client(t, "Ann")), policy.RuleCertificateIssuer, "", "not from an authority"},
 	} {
 		clients, asked := s.presenting(t, c.certificate)
@@ -221,7 +221,7 @@ func TestConnectionsThatWereNotAsked(t *testing.T) {
 	}
 	s.setPolicy(t, "shop", certified(home.PEM()))
 	for version, c := range clients {
-		if status, body := ask(t, c, s.https, version); status != 421 || !strings.Contains(body, "when a connection to it is opened") {
+		if status, body := ask(t, c, s.https, version); status != 421 || !strings.Contains(body, "when a connection is opened") {
 			t.Errorf("%s by a connection from before: status %d, %s", version, status, body)
 		}
 		recorded(t, s.Relay, version, func(e wire.Access) bool { return e.Refused == policy.RuleCertificateUnasked })

@@ -63,7 +63,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	e := h.edge
 	name, ok := message.Host(r.Host)
 	if !ok {
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names no host", Text: "Its Host header is missing or is not a name."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request has no host", Text: "Its Host header is missing or invalid."})
 		return
 	}
 	if h.secure && e.misdirected(r, name, remote.Addr()) {
@@ -86,24 +86,24 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	protocol := websocket.Protocol(r)
 	switch {
 	case protocol != "" && protocol != websocket.Name:
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotImplemented, Title: "This protocol is not served here"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotImplemented, Title: "This protocol is not supported here"})
 		return
 	case protocol == "" && r.Method == http.MethodConnect:
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusMethodNotAllowed, Title: "CONNECT is not served here"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusMethodNotAllowed, Title: "CONNECT is not supported here"})
 		return
 	// A method is a token (RFC 9110, section 9.1). By HTTP/2 net/http lets any
 	// text pass, and a space in it would begin another request line.
 	case !httpguts.ValidHeaderFieldName(r.Method):
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request's method is none"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request's method is invalid"})
 		return
 	case !fits:
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request names nothing of this site", Text: "Its target is neither a path nor a URL."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request's target is invalid", Text: "It is neither a path nor a URL."})
 		return
 	case len(r.Trailer) > maxTrailers:
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestHeaderFieldsTooLarge, Title: "The request announces too many trailers"})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestHeaderFieldsTooLarge, Title: "The request has too many trailers"})
 		return
 	case message.Loops(r, e.cfg.Name):
-		e.pages.Answer(w, r, pages.Page{Status: http.StatusLoopDetected, Title: "This address leads back to itself", Text: "The service behind it asks the relay for it, and so on without end."})
+		e.pages.Answer(w, r, pages.Page{Status: http.StatusLoopDetected, Title: "This address leads back to itself", Text: "The service behind it requests the same address from the relay, in an endless loop."})
 		return
 	case protocol == websocket.Name:
 		w, r = websocket.Upgrade(w, r)
@@ -220,12 +220,12 @@ func (e *Edge) refuseCrowd(w http.ResponseWriter, r *http.Request) {
 
 // refuseLate answers a request that did not come whole in time.
 func (e *Edge) refuseLate(w http.ResponseWriter, r *http.Request) {
-	e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request did not come whole"})
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request is incomplete"})
 }
 
 // refuseMisdirected has a browser ask again by a connection of its own.
 func (e *Edge) refuseMisdirected(w http.ResponseWriter, r *http.Request) {
-	e.pages.Answer(w, r, pages.Page{Status: http.StatusMisdirectedRequest, Title: "This connection was made for another site", Text: "The site must be asked for by a connection of its own."})
+	e.pages.Answer(w, r, pages.Page{Status: http.StatusMisdirectedRequest, Title: "This connection was made for another site", Text: "Use a separate connection for this site."})
 }
 
 var tooLate = pages.Page{Status: http.StatusGatewayTimeout, Title: "The site took too long to answer", Text: "Its local service was reached but sent nothing in time."}
@@ -241,26 +241,26 @@ func (e *Edge) explain(w *exchange.Writer, r *http.Request, err error) {
 	var down *wire.OriginError
 	var tooLarge *http.MaxBytesError
 	var timeout net.Error
-	p := pages.Page{Status: http.StatusBadGateway, Title: "The site did not answer", Text: "The computer that serves it is connected, but its local service broke the connection, or sent something that is no answer by HTTP."}
+	p := pages.Page{Status: http.StatusBadGateway, Title: "The site did not answer", Text: "The computer that serves it is connected, but its local service closed the connection or sent an invalid HTTP response."}
 	switch {
 	case errors.As(err, &down):
 		// The reason names addresses of the network behind the agent: it is for
 		// the agent's log and the relay's, not for strangers.
-		p.Title, p.Text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner finds the reason in adit's log."
+		p.Title, p.Text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner can find the reason in adit's log."
 	case errors.Is(err, origin.ErrNoAgent), errors.Is(err, net.ErrClosed):
 		w.Header().Set("Retry-After", "5")
 		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "This site is offline", Text: "The address is known here, but the computer that serves it is not connected now."}
 	case errors.As(err, &tooLarge):
-		p = pages.Page{Status: http.StatusRequestEntityTooLarge, Title: "The request is too large", Text: "This site takes at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
+		p = pages.Page{Status: http.StatusRequestEntityTooLarge, Title: "The request is too large", Text: "This site accepts at most " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes."}
 	case errors.Is(w.Visit.Why(), presence.ErrStill):
 		p = tooLate
 	case errors.Is(w.Visit.Why(), presence.ErrTooMuch):
 		w.Header().Set("Retry-After", "5")
-		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "The request was given up", Text: "The site's local service did not take it fast enough."}
+		p = pages.Page{Status: http.StatusServiceUnavailable, Title: "The request was aborted", Text: "The site's local service did not accept it fast enough."}
 	case errors.Is(err, context.Canceled):
-		p = pages.Page{Status: 499, Title: "The request was given up"}
+		p = pages.Page{Status: 499, Title: "The request was aborted"}
 	case errors.Is(err, exchange.ErrTorn):
-		p = pages.Page{Status: http.StatusBadRequest, Title: "The request did not come whole", Text: "What follows its header is not what the header announces."}
+		p = pages.Page{Status: http.StatusBadRequest, Title: "The request is incomplete", Text: "Its body is not what its header announces."}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		p = tooLate
 	}

@@ -72,37 +72,37 @@ func Text(rule string) string {
 	case RuleSignIn:
 		return "Sign in first: open the site's address in a browser."
 	case RuleSignInWho:
-		return "The site does not let in who you are signed in as."
+		return "The account that you are signed in with is not allowed here."
 	case RuleCertificate:
-		return "The site lets in who presents a certificate, and your browser or program presented none. Install yours there, and open the site anew."
+		return "The site requires a client certificate, and your browser or program presented none. Install yours there, and open the site again."
 	case RuleCertificateIssuer:
-		return "Your certificate is not from an authority that the site lets in, or is not one for visitors."
+		return "Your certificate is not from an authority that the site accepts, or is not a client certificate."
 	case RuleCertificateTime:
-		return "Your certificate has run out, or is not valid yet."
+		return "Your certificate has expired, or is not valid yet."
 	case RuleCertificateWho:
-		return "The site does not let in whom your certificate names."
+		return "The name in your certificate is not allowed here."
 	case RuleCertificateUnasked:
-		return "The site asks for a certificate when a connection to it is opened, and this one was opened otherwise. Ask again by a new one."
+		return "The site asks for a client certificate when a connection is opened, and this connection was opened without. Try again with a new connection."
 	case RuleWebhook:
-		return "Only signed webhooks are let in here. The signature is missing or wrong, or its time is."
+		return "Only signed webhooks are accepted here. The signature is missing, wrong or out of date."
 	case RuleWebhookPath:
-		return "Servers differ in what they make of this path. Write it without encoded signs, dots and parameters."
+		return "This path is ambiguous. Write it without encoded characters, dots and parameters."
 	case RuleWebhookBody:
-		return "The request's body did not come whole in time."
+		return "The request's body did not arrive in time."
 	case RuleWebhookBusy:
-		return "Too many webhooks wait to be checked. Try again in a moment."
+		return "Too many webhooks are waiting to be verified. Try again in a moment."
 	case RuleRate, RulePerAddress:
 		return "Too many requests come from your address. Try again in a moment."
 	case RuleTries:
 		return "Too many wrong passwords came from your address. Try again in a minute."
 	case RuleConnections:
-		return "The site takes no more visitors now. Try again in a moment."
+		return "The site has too many visitors now. Try again in a moment."
 	case RuleHours:
 		return "The site is closed at this hour."
 	case RuleQuota:
 		return "The site has used up its traffic for this month."
 	case RuleMaxBody:
-		return "The request is larger than the site takes."
+		return "The request is larger than the site accepts."
 	}
-	return "The site does not let your address in."
+	return "The site does not allow visitors from your address."
 }

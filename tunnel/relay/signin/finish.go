@@ -59,7 +59,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	}
 	if elsewhere {
 		p.log.Warn("a sign-in comes from another provider than it was sent to", "provider", p.Name, "host", site.Name)
-		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "Another identity provider has answered than the one that was asked. Open the site's address to try again.")
+		refuse(w, r, http.StatusBadRequest, "This sign-in is from elsewhere", "The answer came from a different identity provider than the one that was asked. Open the site's address to try again.")
 		return
 	}
 	select {
@@ -76,7 +76,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	who, err := p.swap(r.Context(), trip{callback: v.URL(), wants: site.SignIn, secrets: secrets}, code)
 	if err != nil {
 		p.log.Warn("a sign-in failed", "provider", p.Name, "host", site.Name, "error", err)
-		refuse(w, r, http.StatusForbidden, "You are not signed in", "The relay could not confirm what the identity provider says of you; its log has the reason. Open the site's address to try again.")
+		refuse(w, r, http.StatusForbidden, "You are not signed in", "The relay could not verify the identity provider's answer; its log has the reason. Open the site's address to try again.")
 		return
 	}
 	giveBack()

@@ -237,7 +237,7 @@ func TestGitHubThatAnswersOtherwise(t *testing.T) {
 			g, v, log := atGitHub(t)
 			g.Answer(c.path, c.answer)
 			answer, who := newBrowser(t, v, &policy.SignIn{Groups: []string{"acme"}}).signIn()
-			if who != nil || answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "could not confirm") {
+			if who != nil || answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "could not verify") {
 				t.Errorf("status %d, %+v: %s", answer.Code, who, answer.Body)
 			}
 			said := v.Status()[0].Error

@@ -61,8 +61,8 @@ func show(w http.ResponseWriter, r *http.Request, status int, page *htmlpage.Pag
 // RefuseWho answers one who has signed in and is not let in, with a way to be
 // somebody else.
 func RefuseWho(w http.ResponseWriter, r *http.Request, who *policy.Identity) {
-	show(w, r, policy.Status(policy.RuleSignInWho), whoPage, "You are not let in",
-		"You are signed in as "+who.Label()+", who is not among those that this site lets in.")
+	show(w, r, policy.Status(policy.RuleSignInWho), whoPage, "You may not visit this site",
+		"You are signed in as "+who.Label()+", who is not among the allowed visitors of this site.")
 }
 
 // askSignOut is a page with a button: no visitor is signed out by a link.
@@ -71,7 +71,7 @@ func (v *Visitors) askSignOut(w http.ResponseWriter, r *http.Request, site Site)
 		show(w, r, http.StatusOK, whoPage, "Sign out?", "You are signed in as "+who.Label()+".")
 		return
 	}
-	show(w, r, http.StatusOK, doorPage, "You are not signed in", "This site asks its visitors to sign in.")
+	show(w, r, http.StatusOK, doorPage, "You are not signed in", "This site requires you to sign in.")
 }
 
 // signOut forgets who the visitor is, at this site.

@@ -196,7 +196,7 @@ func (v *Visitors) Begin(w http.ResponseWriter, r *http.Request, site Site, targ
 func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, target string, other bool, refuse Refuse) {
 	p := v.providers[site.SignIn.Provider]
 	if p == nil {
-		refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The relay has no identity provider of the name that the site asks for. Its operator can mend that.")
+		refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The relay has no identity provider with the name that the site requires. Its operator can fix that.")
 		return
 	}
 	own := pendingOf(r, site)
@@ -233,7 +233,7 @@ func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provid
 // goes sealed: whose site that is may know it, and it is of no use in another sign-in.
 func (v *Visitors) Return(w http.ResponseWriter, r *http.Request, refuse Refuse) {
 	if r.URL.Path != returnPath || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		refuse(w, r, http.StatusNotFound, "There is no page at this address", "It is only for those who come from an identity provider.")
+		refuse(w, r, http.StatusNotFound, "There is no page at this address", "This page is only for visitors who return from an identity provider.")
 		return
 	}
 	var st state
@@ -264,7 +264,7 @@ func (v *Visitors) Serve(w http.ResponseWriter, r *http.Request, site Site, refu
 		v.signOut(w, r, site, refuse)
 	case r.URL.Path == signInPath || r.URL.Path == signOutPath:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, r, http.StatusMethodNotAllowed, "This method is not served here", "")
+		refuse(w, r, http.StatusMethodNotAllowed, "This method is not supported here", "")
 	default:
 		refuse(w, r, http.StatusNotFound, "There is no page at this address", "Addresses of this site that begin with "+folder+" are the relay's, where visitors sign in.")
 	}
