@@ -1,5 +1,5 @@
-// Package accesslog keeps what visitors did: access events are gathered, stored in
-// batches and found again.
+// Package accesslog records what visitors did. It collects access events, stores them in
+// batches and searches them.
 package accesslog
 
 import (

@@ -1,5 +1,5 @@
-// Package activity gathers where the agents of clients were seen and what they
-// reported, and stores it.
+// Package activity collects and stores where clients' agents were seen and what the
+// agents reported.
 package activity
 
 import (

@@ -1,6 +1,6 @@
-// Package alerts finds out what an operator wants to be told of clients: that one is
-// away, that it is there again, and what its agents report of their side. Whom it tells,
-// and whether somebody wants to hear, is its user's.
+// Package alerts detects what an operator wants to know about clients: that one is away,
+// that one is back, and what agents report about their side. The caller decides whom to
+// alert, and whether anyone wants to be alerted.
 package alerts
 
 import (

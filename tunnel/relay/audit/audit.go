@@ -1,7 +1,7 @@
-// Package audit is the chain of entries that tell who changed what at a relay:
-// each entry has the SHA-256 of the one before it, so that none can be altered,
-// left out or put in between without the rest showing it. It is pure: where the
-// entries are kept is package store's.
+// Package audit implements the chain of entries that records who changed what at a relay.
+// Each entry contains the SHA-256 of the previous one, so no entry can be altered,
+// removed or inserted without the rest showing it. The package is pure: package store
+// keeps the entries.
 package audit
 
 import (

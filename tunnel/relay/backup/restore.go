@@ -1,4 +1,4 @@
-// Package backup brings a relay back from a backup, as the admin API gives one.
+// Package backup restores a relay from a backup made through the admin API.
 package backup
 
 import (

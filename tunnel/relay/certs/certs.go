@@ -1,9 +1,9 @@
-// Package certs has the certificates that visitors see: those of an ACME authority
-// (ACME), of files (File), and of the relay's own authority (Local), for sites that
-// have no other. ACME gets one when a name is claimed or first visited, and again
-// before it runs out. What it has is kept in a store that the nodes of a relay
-// share, with locks, so that one of them asks. Which names may have one is decided
-// above it.
+// Package certs provides the certificates that visitors see: from an ACME authority
+// (ACME), from files (File), and from the relay's own authority (Local) for sites that
+// have no other certificate. ACME obtains a certificate when a name is claimed or first
+// visited, and renews it before it expires. Certificates are kept in a store that the
+// nodes of a relay share, with locks so that only one node requests each. The caller
+// decides which names may have a certificate.
 package certs
 
 import (

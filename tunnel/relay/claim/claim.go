@@ -1,6 +1,6 @@
-// Package claim says what agents may ask for of public faces, as far as a claim by
-// itself shows it, and how nodes tell each other of claims. What a client may have is
-// decided above it.
+// Package claim defines which public faces agents may ask for, as far as a claim itself
+// shows, and how nodes describe claims to each other. What a client may have is decided
+// by the packages above it.
 package claim
 
 import (

@@ -1,5 +1,5 @@
-// Package clients adds clients, gives them new auth tokens and revokes them. Which
-// sessions end by that is decided by who has sessions.
+// Package clients adds clients, gives them new auth tokens and revokes them. Whoever owns
+// the sessions decides which of them end as a result.
 package clients
 
 import (

@@ -1,6 +1,6 @@
-// Package config is relay.toml: its keys, their defaults, what they may be, and
-// what they mean to the parts of a relay. Its errors are for people: they name the
-// key at fault and say what to do.
+// Package config defines relay.toml: its keys, their defaults, their valid values, and
+// what they mean to the parts of a relay. Its errors are written for people: they name
+// the key at fault and say what to do.
 package config
 
 import (

@@ -1,9 +1,8 @@
-// Package console is the relay's page and API for its operator, at
-// console_listen: clients and their tokens, sessions, endpoints, policies, the
-// access log and the audit log. People sign in with an account, or with the admin
-// token; programs send an API token, or the admin token, as Bearer. What is asked
-// for is done by the relay, behind the interface Relay; what the console itself
-// keeps, accounts and the like, is behind Keeper.
+// Package console serves the operator's page and API at console_listen: clients and their
+// tokens, sessions, endpoints, policies, the access log and the audit log. People sign in
+// with an account or with the admin token; programs send an API token or the admin token
+// as a Bearer token. The relay does the work behind the interface Relay. The console's
+// own data, such as accounts, is behind Keeper.
 package console
 
 import (

@@ -1,6 +1,6 @@
-// Package datadir has the files in a relay's data folder that its store does not keep:
-// who the node is, what its operator signs in with, and where commands on its machine
-// find it.
+// Package datadir manages the files in a relay's data folder that are not part of its
+// store: the identity of the node, the credentials that its operator signs in with, and
+// where commands on the same machine find it.
 package datadir
 
 import (

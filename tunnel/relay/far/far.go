@@ -1,6 +1,6 @@
-// Package far has the agents that are connected to other nodes of the relay, and puts
-// their tunnels behind endpoints here as far as the claims say that they may be. How
-// nodes tell each other of agents is package nodes', which calls it.
+// Package far keeps track of the agents that are connected to other nodes of the relay,
+// and puts their tunnels behind endpoints on this node as far as the claims allow it. How
+// nodes tell each other about agents is up to package nodes, which calls it.
 package far
 
 import (

@@ -1,5 +1,5 @@
-// Package geo says in which country and region an address is, by a database whose
-// file may be replaced at any time.
+// Package geo looks up the country and region of an address in a database whose file may
+// be replaced at any time.
 package geo
 
 import (

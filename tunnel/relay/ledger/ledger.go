@@ -1,6 +1,6 @@
-// Package ledger sees to it that a change gets into the audit log: what the log does
-// not take now waits on this node's disk until it does, also through a restart. So a
-// client can be revoked while the log is away.
+// Package ledger makes sure that every change gets into the audit log. Entries that the
+// log cannot take now wait on this node's disk until it can, even across a restart. So a
+// client can be revoked while the log is unavailable.
 package ledger
 
 import (

@@ -1,6 +1,6 @@
-// Package membership says which nodes a relay has, as one of them knows it: it keeps that
-// one's entry in the store, hears of the others, and picks those that agents should try.
-// How nodes reach each other is package nodes'.
+// Package membership knows which nodes a relay has, as seen by one of them. It maintains
+// that node's entry in the store, watches the entries of the others, and picks the nodes
+// that agents should try. How nodes reach each other is up to package nodes.
 package membership
 
 import (

@@ -1,5 +1,5 @@
-// Package metrics counts what happens at a relay, and tells its figures as Prometheus
-// reads them.
+// Package metrics counts what happens at a relay and reports the figures in the format of
+// Prometheus.
 package metrics
 
 import (

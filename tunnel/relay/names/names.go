@@ -1,6 +1,6 @@
-// Package names says what domain names mean at a relay: which are its own, which are
-// clients', which a wildcard leads, and what people write for them and for other
-// targets. Who may have which name is decided above it.
+// Package names defines what domain names mean at a relay: which are the relay's own,
+// which belong to clients, which are covered by a wildcard, and how people write them and
+// other targets. Who may have which name is decided by the packages above it.
 package names
 
 import (

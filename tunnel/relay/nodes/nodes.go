@@ -1,8 +1,8 @@
-// Package nodes lets the nodes of one relay serve each other's visitors: each
-// keeps a session with every other one, over which it learns what agents are
-// connected there and reaches them as if they were here. Who may have a name and
-// what a visitor may do is decided above it. docs/protocol/nodes.md has what
-// goes over the wire.
+// Package nodes lets the nodes of one relay serve each other's visitors. Each node keeps
+// a session with every other node; over it, the node learns which agents are connected
+// there and reaches them as if they were connected here. Who may have a name and what a
+// visitor may do is decided by the packages above it. The wire format is in
+// docs/protocol/nodes.md.
 package nodes
 
 import (

@@ -1,7 +1,7 @@
-// Package operator is what the relay's operator may see and change: the answers to
-// all that the console asks. It stands on the store and on the parts of a running
-// relay; what comes of a change for sessions and visitors is theirs to hear from the
-// store. Who may ask is decided by package console.
+// Package operator implements what the relay's operator may see and change: the answers
+// to the console's requests. It builds on the store and on the parts of a running relay.
+// Those parts learn from the store what a change means for sessions and visitors. Who may
+// make a request is decided by package console.
 package operator
 
 import (

@@ -1,5 +1,5 @@
-// Package outlets runs the sinks that are stored, and follows their changes: what
-// happens is given to all of them.
+// Package outlets runs the stored sinks and follows changes to them. It gives every event
+// to all of them.
 package outlets
 
 import (

@@ -1,6 +1,6 @@
-// Package policies has the policies in force, by target, and sees to it that what is
-// open is held to them as they decide now. In its book people read them, and set them.
-// What a policy decides is package policy's.
+// Package policies holds the policies in force, by target, and applies a changed policy
+// to visits that are already open. People read and set policies through its Book. What a
+// policy decides is up to package policy.
 package policies
 
 import (

@@ -1,8 +1,7 @@
-// Package policy decides which visitors an endpoint lets in: by their address
-// and country, by how many there are and how much they ask for, by a password, by
-// who an identity provider says they are, by a client certificate, and by the
-// signature of a webhook. One JSON document says it all; the same rules that decide
-// also explain.
+// Package policy decides which visitors an endpoint lets in: by address and country, by
+// the number of visitors and how much they request, by a password, by the identity that a
+// provider confirms, by a client certificate, and by the signature of a webhook. A policy
+// is one JSON document. The rules that decide are also the rules that explain a decision.
 package policy
 
 import (

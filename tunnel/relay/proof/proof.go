@@ -1,4 +1,4 @@
-// Package proof finds the DNS records by which clients prove that names are theirs.
+// Package proof looks up the DNS records by which clients prove that names are theirs.
 package proof
 
 import (

@@ -1,5 +1,5 @@
-// Package quota holds clients to their bandwidths and to the bytes of their months,
-// and counts these.
+// Package quota holds clients to their bandwidths and their monthly byte limits, and
+// counts those bytes.
 package quota
 
 import (

@@ -1,6 +1,6 @@
-// Package roster says which agents are connected, by session, by client and by agent,
-// and since when others are away. What a session is, and what becomes of one that is
-// replaced, is its user's.
+// Package roster knows which agents are connected, by session, by client and by agent,
+// and since when the others have been away. What a session is, and what happens to one
+// that is replaced, is up to the caller.
 package roster
 
 import (

@@ -1,5 +1,5 @@
-// Package sentence has the errors that tell a relay's operator which key of relay.toml
-// is at fault and what to do about it, in words that say nothing twice.
+// Package sentence builds the errors that tell a relay's operator which key of relay.toml
+// is at fault and what to do about it, without saying anything twice.
 package sentence
 
 import (

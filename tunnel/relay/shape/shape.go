@@ -1,7 +1,7 @@
-// Package shape holds flows of bytes to bandwidths: what is too much waits, nothing
-// is refused. A Bucket is one bandwidth, an Account what one client may carry and
-// has carried, and a Meter what the bytes of one endpoint wait for and where they
-// are counted. How much a client may have is decided above it.
+// Package shape limits flows of bytes to bandwidths: excess bytes wait, and nothing is
+// refused. A Bucket is one bandwidth, an Account is what one client may carry and has
+// carried, and a Meter is what the bytes of one endpoint wait for and where they are
+// counted. How much a client may have is decided by the packages above it.
 package shape
 
 import (

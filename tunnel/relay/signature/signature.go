@@ -1,6 +1,6 @@
-// Package signature tells whether a webhook comes from the provider that it claims
-// to come from: by the signature, or the token, that the provider sends with it. It
-// knows how providers sign, and nothing of policies or of how a body is read.
+// Package signature verifies that a webhook comes from the provider that it claims to
+// come from, by the signature or token that the provider sends with it. It knows how
+// providers sign, and nothing about policies or how a body is read.
 package signature
 
 import (

@@ -1,6 +1,6 @@
-// Package sink sends access events, audit entries and news of clients on to an operator's own
-// systems: as signed webhooks, or as syslog. What cannot be sent waits in a
-// bounded queue and is tried again with back-off; a visitor never waits for it.
+// Package sink sends access events, audit entries and news of clients to the operator's
+// own systems, as signed webhooks or as syslog. Whatever cannot be sent waits in a
+// bounded queue and is retried with back-off; a visitor never waits for it.
 package sink
 
 import (

@@ -1,6 +1,6 @@
-// Package dnsapi changes the TXT records of DNS-01 challenges by the interfaces
-// of DNS hosts: Cloudflare, Route 53, AliDNS and DNSPod. It makes and removes
-// single values of _acme-challenge names and touches no other record.
+// Package dnsapi changes the TXT records of DNS-01 challenges through the APIs of DNS
+// hosts: Cloudflare, Route 53, AliDNS and DNSPod. It adds and removes single values of
+// _acme-challenge names and touches no other record.
 package dnsapi
 
 import (

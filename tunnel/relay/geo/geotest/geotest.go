@@ -1,4 +1,4 @@
-// Package geotest makes databases of countries for tests.
+// Package geotest makes country databases for tests.
 package geotest
 
 import (

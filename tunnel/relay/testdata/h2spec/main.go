@@ -1,5 +1,5 @@
-// Command h2spec runs all cases of github.com/summerwind/h2spec against a
-// server whose name is asked of a DNS server of the test.
+// Command h2spec runs all cases of github.com/summerwind/h2spec against a server whose
+// name is resolved by the test's own DNS server.
 package main
 
 import (

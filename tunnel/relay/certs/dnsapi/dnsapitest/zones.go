@@ -1,7 +1,6 @@
-// Package dnsapitest has stand-ins for the interfaces of DNS hosts, written
-// after what the hosts document: they check credentials and signatures by
-// themselves, give lists in small pages, and fail when they are told to. It is
-// for tests alone.
+// Package dnsapitest provides stand-ins for the APIs of DNS hosts, written from the
+// hosts' documentation. They check credentials and signatures independently, return lists
+// in small pages, and fail on request. It is for tests only.
 package dnsapitest
 
 import (
