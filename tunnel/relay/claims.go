@@ -99,7 +99,7 @@ type placing struct {
 	claim  wire.Claim
 	scope  scope.Scope    // of the client
 	held   []claims.Claim // that the tunnel already has
-	before *tunnel        // as it runs now; nil if it does not
+	before *tunnel        // the running tunnel; nil if there is none
 }
 
 // place takes a target for the tunnel and opens its face.
@@ -294,7 +294,7 @@ type giving int
 
 const (
 	kept    giving = iota // the tunnel keeps it
-	given                 // it is given back; the tunnel may have another
+	given                 // it is given back; the tunnel may get another
 	deleted               // it is given back with the tunnel
 )
 

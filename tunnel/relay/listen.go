@@ -20,8 +20,8 @@ const agentStreams = 1024
 
 // sockets are what visitors and agents connect to.
 type sockets struct {
-	plain, secure net.Listener   // of HTTP and HTTPS
-	quic          net.PacketConn // of HTTP/3; nil without
+	plain, secure net.Listener   // for HTTP and HTTPS
+	quic          net.PacketConn // for HTTP/3; nil if not used
 	agents        *link.Listener
 	handOver      func(net.Conn) // gives agents' connections at secure to agents; nil if agents have only ports of their own
 }

@@ -50,19 +50,19 @@ const (
 // Options contains what a relay is made of.
 type Options struct {
 	Config  config.Config
-	Version string        // as agents and the console see it
+	Version string        // as shown to agents and in the console
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
 
-	certs      func(*certs.Config)                                      // tests hurry it; may be nil
-	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
-	geoCheck   time.Duration                                            // tests hurry it; may be zero
-	usageFlush time.Duration                                            // tests hurry it; may be zero
+	certs      func(*certs.Config)                                      // tests speed it up; may be nil
+	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests replace it; may be nil
+	geoCheck   time.Duration                                            // tests shorten it; may be zero
+	usageFlush time.Duration                                            // tests shorten it; may be zero
 	// strangerGrace is for tests, too; may be zero.
 	strangerGrace time.Duration
-	awayGrace     time.Duration // tests hurry it; may be zero
+	awayGrace     time.Duration // tests shorten it; may be zero
 	auditWait     time.Duration // tests shorten it; may be zero
-	auditMost     int           // tests have less of it; may be zero
+	auditMost     int           // tests reduce it; may be zero
 	balance       time.Duration // tests shorten it; may be zero
 	halfOpen      time.Duration // tests lengthen it; may be zero
 	webhookTime   time.Duration // tests shorten it; may be zero
@@ -96,7 +96,7 @@ type Relay struct {
 	page      net.Listener
 	handler   *console.Console
 	admin     string // the admin token
-	setup     string // code for the console's first account; "" if there is one
+	setup     string // code for the console's first account; "" if there is one already
 	access    *accesslog.Log
 	geo       *geo.File
 	policies  *policies.Table
@@ -104,13 +104,13 @@ type Relay struct {
 	names     names.Rules
 	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  *quota.Accounts
-	notes     *activity.Notes // of agents
+	notes     *activity.Notes // about agents
 	sinks     *outlets.Set
 	alerts    *alerts.Watch
 	ledger    *ledger.Ledger
 	records   *proof.Records
 	unpublish func()
-	shown     daily // to agents
+	shown     daily // shown to agents
 	trail     trail
 	mesh      *nodes.Mesh // nil if the relay is a single node; so is members
 	members   *membership.Members

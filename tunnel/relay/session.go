@@ -33,7 +33,7 @@ const (
 	strangerStreams = 4
 	maxControlBody  = 64 << 10
 	eventQueue      = 256
-	accessPerTurn   = 1024             // access events told to an agent in 50 ms; more are dropped
+	accessPerTurn   = 1024             // access events sent to an agent in 50 ms; more are dropped
 	replacedTime    = 30 * time.Second // for a replaced session's streams
 	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
 	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
@@ -53,8 +53,8 @@ type session struct {
 	unobserved atomic.Bool      // the agent wants no access events
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
-	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
-	secret     [32]byte     // SHA-256 of that of the auth token that it began with
+	gone       atomic.Bool  // replaced or revoked: it no longer has its claims
+	secret     [32]byte     // SHA-256 of the secret in the auth token that it began with
 	named      func()       // gives up its place among strangers; may be called more than once
 
 	claiming sync.Mutex     // one claim at a time

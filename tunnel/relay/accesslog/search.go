@@ -34,7 +34,7 @@ type Question struct {
 	Host         string
 	Address      string // address or CIDR
 	Path         string // prefix
-	Status       int    // 404, or 4 for all of 4xx
+	Status       int    // 404, or 4 for the class 4xx
 	Refused      string // rule, any, none or shadow
 	Limit        int
 }

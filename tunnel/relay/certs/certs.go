@@ -33,11 +33,11 @@ const challengeProto = "acme-tls/1"
 
 const (
 	obtainFor   = 90 * time.Second // one attempt for one name
-	obtainAtMax = 16               // names at once
-	retryFirst  = time.Minute      // after a failed try, then twice as long each time
+	obtainAtMax = 16               // names at the same time
+	retryFirst  = time.Minute      // after a failed attempt; doubled each time
 	retryMost   = time.Hour
 	loadEvery   = 10 * time.Second // to check what another node may have got, while it is too early to ask
-	maxFailures = 10_000           // names that are remembered
+	maxFailures = 10_000           // names to remember
 )
 
 // DNSProvider changes the records of challenges.
@@ -93,19 +93,19 @@ type ACME struct {
 	log    *slog.Logger
 	cache  *certmagic.Cache
 	names  *certmagic.Config          // for single names; nil if DNS is for all
-	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil without
+	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil if not used
 	dns    *certmagic.Config          // nil without DNS-01
 	get    func(subject string) error // obtain; tests make it fail
-	slots  chan struct{}              // of names at once
+	slots  chan struct{}              // limits the names at the same time
 	life   context.Context
 	end    context.CancelFunc
 	trying sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	tries    map[string]*try     // under way, by subject
+	tries    map[string]*try     // in progress, by subject
 	failures map[string]*failure // by subject
-	renewals map[string]trouble  // that failed, by subject
+	renewals map[string]trouble  // failed ones, by subject
 }
 
 // try is one attempt to get a certificate. err is set when done is closed.
@@ -118,9 +118,9 @@ type failure struct {
 	err   error
 	pause time.Duration
 	until time.Time
-	from  *place    // where the name led; nil: not known
+	from  *place    // where the name led; nil: unknown
 	look  time.Time // when to check whether the name leads elsewhere
-	early int       // tries before their time that failed, too; see lookAfter
+	early int       // early attempts that failed as well; see lookAfter
 	load  time.Time // when to check whether another node has a certificate
 }
 

@@ -23,9 +23,9 @@ const updateFor = 10 * time.Second
 // Update changes records by DNS UPDATE (RFC 2136), signed with TSIG if there is a key.
 type Update struct {
 	Server    string // host:port
-	Key       string // its name; empty: not signed
+	Key       string // name of the key; empty: not signed
 	Secret    string // base64
-	Algorithm string // of Algorithms; if empty, hmac-sha256
+	Algorithm string // one of Algorithms; if empty, hmac-sha256
 }
 
 // AppendRecords adds records to a zone.

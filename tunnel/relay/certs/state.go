@@ -14,10 +14,10 @@ import (
 
 // State is the state of a name's certificate.
 type State struct {
-	Issuer   string    // of the certificate that there is; empty: there is none
+	Issuer   string    // of the current certificate; empty: there is none
 	NotAfter time.Time // zero: there is none
-	Trying   bool      // it is being asked for
-	Err      error     // of the last try, if that failed
+	Trying   bool      // a certificate is being requested
+	Err      error     // of the last attempt, if that failed
 }
 
 // State returns the state of a name's certificate: the one that this node serves, or the
@@ -65,7 +65,7 @@ const sayAgain = time.Hour
 // trouble is a failed renewal.
 type trouble struct {
 	err   error
-	until time.Time // of that certificate
+	until time.Time // until when that certificate is valid
 	said  time.Time
 }
 

@@ -6,7 +6,7 @@ import "adit/tunnel/wire"
 // private tunnels does not serve a type that it does not know. For type tcp or udp, it
 // would open a public port.
 const (
-	typePrivate    = "private" // of tcp
+	typePrivate    = "private" // for tcp
 	typePrivateUDP = "private_udp"
 )
 

@@ -23,7 +23,7 @@ import (
 type ACME struct {
 	Email      string   `toml:"email"`      // of the account
 	Directory  string   `toml:"directory"`  // URL; empty: Let's Encrypt
-	CA         string   `toml:"ca"`         // file; to trust a private directory by
+	CA         string   `toml:"ca"`         // file; certificates to trust a private directory by
 	Challenges []string `toml:"challenges"` // http-01, tls-alpn-01, dns-01
 	Wildcard   bool     `toml:"wildcard"`   // one certificate for all names under the domain
 	DNS        ACMEDNS  `toml:"dns"`
@@ -32,15 +32,15 @@ type ACME struct {
 // ACMEDNS says who changes DNS records for dns-01.
 type ACMEDNS struct {
 	Provider   string   `toml:"provider"`    // rfc2136, or one of dnsapi.Names
-	Server     string   `toml:"server"`      // of rfc2136: host:port
-	Key        string   `toml:"key"`         // of rfc2136: name of the TSIG key, empty: not signed; else the id that goes with the secret
-	Secret     Secret   `toml:"secret"`      // of rfc2136: base64; else the token or secret key
+	Server     string   `toml:"server"`      // for rfc2136: host:port
+	Key        string   `toml:"key"`         // for rfc2136: name of the TSIG key, empty: not signed; otherwise the id that goes with the secret
+	Secret     Secret   `toml:"secret"`      // for rfc2136: base64; otherwise the token or secret key
 	SecretFile string   `toml:"secret_file"` // the same in a file
-	Algorithm  string   `toml:"algorithm"`   // of rfc2136: the key's
-	Endpoint   string   `toml:"endpoint"`    // not of rfc2136: https URL; empty: the host's public one
-	CA         string   `toml:"ca"`          // not of rfc2136: file; to trust the endpoint by
-	Region     string   `toml:"region"`      // of route53: that requests are signed for
-	Resolvers  []string `toml:"resolvers"`   // host:port; asked whether a record is there
+	Algorithm  string   `toml:"algorithm"`   // for rfc2136: the key's algorithm
+	Endpoint   string   `toml:"endpoint"`    // not for rfc2136: https URL; empty: the host's public one
+	CA         string   `toml:"ca"`          // not for rfc2136: file; certificates to trust the endpoint by
+	Region     string   `toml:"region"`      // for route53: the region that requests are signed for
+	Resolvers  []string `toml:"resolvers"`   // host:port; used to check whether a record is there
 }
 
 // secretVariable is the environment variable with the secret, if the configuration has

@@ -22,24 +22,24 @@ import (
 
 // Config is a relay's configuration: relay.toml, overridden by flags.
 type Config struct {
-	Domain          string   `toml:"domain"`            // tunnels get names under it
-	DataDir         string   `toml:"data_dir"`          // all that the relay keeps
+	Domain          string   `toml:"domain"`            // tunnels get names below it
+	DataDir         string   `toml:"data_dir"`          // everything that the relay stores
 	TunnelListen    string   `toml:"tunnel_listen"`     // for agents, UDP and TCP
 	EdgeHTTPListen  string   `toml:"edge_http_listen"`  // for visitors
 	EdgeHTTPSListen string   `toml:"edge_https_listen"` // for visitors
 	ConsoleListen   string   `toml:"console_listen"`    // for the operator
 	PublicHost      string   `toml:"public_host"`       // where agents find the relay; empty: domain
-	TCPPorts        string   `toml:"tcp_ports"`         // first-last; "none" for no tcp tunnels
-	UDPPorts        string   `toml:"udp_ports"`         // first-last; "none" for no udp tunnels
+	TCPPorts        string   `toml:"tcp_ports"`         // first-last; "none": no tcp tunnels
+	UDPPorts        string   `toml:"udp_ports"`         // first-last; "none": no udp tunnels
 	TLSCert         string   `toml:"tls_cert"`          // file; with TLSKey
 	TLSKey          string   `toml:"tls_key"`           // file
-	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside of Domain
+	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside Domain
 	PagesDir        string   `toml:"pages_dir"`         // error pages
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
-	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
+	ProxyProtocol   string   `toml:"proxy_protocol"`    // from those: accept, require or off
 	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
-	AgentsByHTTPS   bool     `toml:"agents_by_https"`   // takes agents over TLS at edge_https_listen, too
-	AccessLog       bool     `toml:"access_log"`        // access events are kept and sent on
+	AgentsByHTTPS   bool     `toml:"agents_by_https"`   // accept agents over TLS at edge_https_listen, too
+	AccessLog       bool     `toml:"access_log"`        // access events are stored and sent to sinks
 
 	// The ports in public URLs and of PublicHost, if a port mapping, a load balancer or a
 	// web server uses other ports than the relay. If 0, the ports that the relay listens
@@ -74,10 +74,10 @@ type NATS struct {
 
 // Nodes says how this node works with others that share its NATS.
 type Nodes struct {
-	Name         string `toml:"name"`                // of this one, for people; empty: the host's
+	Name         string `toml:"name"`                // of this node, for people; empty: the host's
 	Listen       string `toml:"listen"`              // for other nodes, TCP
-	Address      string `toml:"address"`             // where other nodes find this one; empty: guessed
-	AgentAddress string `toml:"agent_address"`       // where agents find this node and no other; empty: public_host
+	Address      string `toml:"address"`             // where other nodes reach this one; empty: guessed
+	AgentAddress string `toml:"agent_address"`       // where agents reach this particular node; empty: public_host
 	Leave        string `toml:"leave" is:"duration"` // duration; how long a node that shuts down still takes visitors, so that a load balancer notices
 }
 
@@ -99,17 +99,17 @@ type Geo struct {
 // Console configures the operator's page and API.
 type Console struct {
 	AllowedHosts []string `toml:"allowed_hosts"` // further host names that it accepts
-	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics asks for no token
+	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics requires no token
 }
 
 // Limits limits what clients and visitors may use. Zero means the default.
 type Limits struct {
 	Sessions              int    `toml:"sessions"`                  // agents connected at once
 	SessionsPerClient     int    `toml:"sessions_per_client"`       // of one client
-	UnnamedPerAddress     int    `toml:"unnamed_per_address"`       // sessions of strangers that have not named themselves
+	UnnamedPerAddress     int    `toml:"unnamed_per_address"`       // sessions of strangers that have not identified themselves
 	TunnelsPerSession     int    `toml:"tunnels_per_session"`       // of one agent
 	ClaimsPerClient       int    `toml:"claims_per_client"`         // names and ports kept for one client
-	Connections           int    `toml:"connections"`               // of all visitors; zero means what the machine has memory and files for
+	Connections           int    `toml:"connections"`               // of all visitors; zero: as many as the machine has memory and files for
 	ConnectionsPerAddress int    `toml:"connections_per_address"`   // of visitors
 	HeaderBytes           int    `toml:"header_bytes"`              // of a visitor's request
 	HeaderTime            string `toml:"header_time" is:"duration"` // duration
@@ -118,9 +118,9 @@ type Limits struct {
 	OriginTime            string `toml:"origin_time" is:"duration"` // duration; to wait for a response's header
 	UDPFlows              int    `toml:"udp_flows"`                 // of one endpoint
 	UDPIdle               string `toml:"udp_idle" is:"duration"`    // duration
-	UDPAmplification      int    `toml:"udp_amplification"`         // bytes back for each byte of an unproved visitor
-	AccessDays            int    `toml:"access_days"`               // access events are kept
-	AccessBytes           int64  `toml:"access_bytes"`              // of access events are kept
+	UDPAmplification      int    `toml:"udp_amplification"`         // bytes sent back for each byte from an unproved visitor
+	AccessDays            int    `toml:"access_days"`               // how long access events are kept
+	AccessBytes           int64  `toml:"access_bytes"`              // how much of the access events is kept
 }
 
 // Defaults returns the values for everything that a configuration leaves out.

@@ -24,16 +24,16 @@ const (
 
 // SignIn is an identity provider that visitors sign in with.
 type SignIn struct {
-	Name             string   `toml:"name"`                  // as policies call it
+	Name             string   `toml:"name"`                  // the name that policies use
 	Type             string   `toml:"type"`                  // oidc or github; empty: oidc
-	Issuer           string   `toml:"issuer"`                // URL; of oidc
-	URL              string   `toml:"url"`                   // of github: a GitHub Enterprise Server; empty: github.com
-	ClientID         string   `toml:"client_id"`             // of this relay there
-	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider asks for none
+	Issuer           string   `toml:"issuer"`                // URL; for oidc
+	URL              string   `toml:"url"`                   // for github: a GitHub Enterprise Server; empty: github.com
+	ClientID         string   `toml:"client_id"`             // the relay's id at the provider
+	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider requires none
 	Scopes           []string `toml:"scopes"`                // empty: openid, email, profile
-	GroupsClaim      string   `toml:"groups_claim"`          // that names groups; empty: groups
-	UnverifiedEmails bool     `toml:"unverified_emails"`     // addresses count that the provider does not call verified
-	CA               string   `toml:"ca"`                    // file; that the provider's certificate is from
+	GroupsClaim      string   `toml:"groups_claim"`          // the claim that contains groups; empty: groups
+	UnverifiedEmails bool     `toml:"unverified_emails"`     // accept addresses that the provider does not declare verified
+	CA               string   `toml:"ca"`                    // file; the authority of the provider's certificate
 	Session          string   `toml:"session" is:"duration"` // duration; how long visitors stay signed in; empty: 12h
 }
 

@@ -30,7 +30,7 @@ type Keeper interface {
 // The roles of accounts.
 const (
 	RoleAdministrator = "administrator" // may do everything
-	RoleViewer        = "viewer"        // may look, and sees no secrets
+	RoleViewer        = "viewer"        // may read everything but secrets
 )
 
 const (

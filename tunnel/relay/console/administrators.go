@@ -14,7 +14,7 @@ const leavingKey = "leaving"
 
 const (
 	departureTime = 10 * time.Second // the longest a change takes; after that its node has died, or its clock is wrong
-	departureKept = 24 * time.Hour   // of accounts that are no more; no node is as far behind
+	departureKept = 24 * time.Hour   // for accounts that no longer exist; no node is that far behind
 )
 
 // departure announces what may become of an account at one revision. Once the account has

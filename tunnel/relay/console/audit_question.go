@@ -9,10 +9,10 @@ import (
 
 // AuditQuestion selects entries of the audit log. A zero field selects all.
 type AuditQuestion struct {
-	Before                uint64    // a number of an entry
+	Before                uint64    // the number of an entry
 	Since, Until          time.Time // Since is inclusive, Until exclusive
 	Action, Actor, Target string    // Action is a prefix; Actor a name or a kind
-	Text                  string    // in what an entry shows, in any case
+	Text                  string    // contained in what an entry shows, ignoring case
 	Limit                 int
 }
 

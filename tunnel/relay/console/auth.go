@@ -16,7 +16,7 @@ type need int
 const (
 	needNothing need = iota
 	needAccount      // a person signed in with an account of their own
-	needRead         // anybody who is let in
+	needRead         // anyone who is let in
 	needWrite        // an administrator, or an API token that may write
 	needAdmin        // an administrator; no API token
 )

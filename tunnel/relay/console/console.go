@@ -60,10 +60,10 @@ type Config struct {
 	Keeper       Keeper
 	Page         fs.FS // the console's page; may be nil
 	AdminToken   string
-	SetupCode    string   // makes the first account; "" if there is one
-	SetupDone    func()   // is called when there is one; may be nil
+	SetupCode    string   // creates the first account; "" if there is one already
+	SetupDone    func()   // called when the first account exists; may be nil
 	AllowedHosts []string // in addition to loopback names and addresses
-	OpenMetrics  bool     // /metrics asks for no token
+	OpenMetrics  bool     // /metrics requires no token
 	// Trusted lists the proxies in front, whose X-Forwarded-For says who makes a request.
 	Trusted []netip.Prefix
 	Log     *slog.Logger // may be nil

@@ -10,7 +10,7 @@ import (
 // back while they were served. All fields except Open only rise after the relay has
 // started.
 type Counters struct {
-	Open    int64  // requests, connections and flows under way
+	Open    int64  // requests, connections and flows in progress
 	Visits  uint64 // that have ended, allowed or refused
 	Refused uint64 // by a policy
 	Failed  uint64 // answered with 5xx

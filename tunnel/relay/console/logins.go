@@ -30,7 +30,7 @@ const (
 // whoever reads the store cannot sign in.
 type login struct {
 	Account string    `json:"account,omitempty"` // empty: by the admin token
-	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords that it lasts with, or of the admin token
+	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords under which it stays valid, or of the admin token
 	Address string    `json:"address"`
 	Agent   string    `json:"agent,omitempty"` // the browser's own name
 	Created time.Time `json:"created"`

@@ -11,7 +11,7 @@ type Node struct {
 	AgentAddress string    `json:"agent_address"`
 	NodeAddress  string    `json:"node_address"` // empty on a relay of a single node
 	Draining     bool      `json:"draining"`
-	Self         bool      `json:"self"`      // this node answers
+	Self         bool      `json:"self"`      // this is the node that answers
 	Reachable    bool      `json:"reachable"` // from this node
 	// LostAt is when this node noticed that the node had disappeared without notice, or
 	// nil if it has not.

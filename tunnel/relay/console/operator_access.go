@@ -21,11 +21,11 @@ const (
 	maxExport   = 10_000_000
 	liveComment = 15 * time.Second
 	liveWrite   = 10 * time.Second // for one event
-	maxLive     = 64               // readers at once
+	maxLive     = 64               // readers at the same time
 )
 
 // extend restarts the time limit for the next part of a stream.
-func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) } // not every writer has deadlines
+func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) } // not every writer supports deadlines
 
 func (s *stream) flush() { _ = s.c.Flush() }
 

@@ -159,7 +159,7 @@ func startStream(w http.ResponseWriter, media, file string) *stream {
 	s := &stream{w: w, c: http.NewResponseController(w)}
 	// The request has been read. The rest of the server's time for that must not end an
 	// answer that takes longer.
-	_ = s.c.SetReadDeadline(time.Time{}) // not every writer has deadlines
+	_ = s.c.SetReadDeadline(time.Time{}) // not every writer supports deadlines
 	s.begin = func() {
 		s.started = true
 		w.Header().Set("Content-Type", media)

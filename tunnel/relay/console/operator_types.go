@@ -188,9 +188,9 @@ type EndedSignIns struct {
 type SignInProvider struct {
 	Name    string     `json:"name"`
 	Type    string     `json:"type"`               // oidc or github
-	Issuer  string     `json:"issuer"`             // URL; of GitHub its site
+	Issuer  string     `json:"issuer"`             // URL; for GitHub, its site
 	AskedAt *time.Time `json:"asked_at,omitempty"` // the last time; nil: never
-	Error   string     `json:"error,omitempty"`    // of that time
+	Error   string     `json:"error,omitempty"`    // of the last time
 }
 
 // GeoSettings describes the database of countries.

@@ -12,7 +12,7 @@ import (
 // good, and strangers must not be able to fill it. The relay's own log has all of them.
 const (
 	refusedAtOnce = 100
-	refusedAgain  = 10 * time.Minute // for one more
+	refusedAgain  = 10 * time.Minute // until one more fits
 )
 
 // refusals records refused logins.

@@ -44,7 +44,7 @@ type Client struct {
 	Scope     Scope         `json:"scope"`
 	Usage     Usage         `json:"usage"`
 	Seen      *store.Seen   `json:"seen,omitempty"`
-	Proof     *Record       `json:"proof,omitempty"`  // of one client
+	Proof     *Record       `json:"proof,omitempty"`  // only for a single client
 	Errors    []ClientError `json:"errors,omitempty"` // only for a single client, newest first
 }
 

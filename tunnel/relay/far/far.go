@@ -78,7 +78,7 @@ type Agents struct {
 	sessions map[*nodes.Session]*agent
 	byTarget map[string][]*tunnel
 	byAgent  map[roster.Agent][]*agent
-	byClient map[string]int       // how many sessions
+	byClient map[string]int       // number of sessions
 	refused  map[*tunnel]struct{} // those whose port could not be opened here, or whose policy is not known yet
 }
 

@@ -62,7 +62,7 @@ type Config struct {
 	Audit   Log
 	Written func(audit.Entry) // receives the entries that the audit log has accepted
 	Wait    time.Duration     // for the audit log; if zero, 5 seconds
-	Most    int               // of lines that wait; if zero, 10,000
+	Most    int               // maximum number of waiting lines; if zero, 10,000
 	Log     *slog.Logger
 }
 

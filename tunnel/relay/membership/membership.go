@@ -51,14 +51,14 @@ type Mesh interface {
 
 // Config contains what Members is made of.
 type Config struct {
-	Node     store.Node        // this one, but for its figures
+	Node     store.Node        // this node, without its figures
 	Self     func() store.Node // this node, with its current figures
-	Draining func() bool       // whether it ends
+	Draining func() bool       // whether this node is shutting down
 	Store    Store
 	// Connected reports whether the store can be reached.
 	Connected func() bool
 	Mesh      Mesh
-	Changed   func()           // is called when agents should hear of other nodes
+	Changed   func()           // called when agents should be told about other nodes
 	Double    func(store.Node) // called for another relay that uses this node's id
 	Log       *slog.Logger
 }
@@ -75,9 +75,9 @@ type Members struct {
 	told    string // what agents were last told
 
 	renewed atomic.Int64 // when the store last accepted this node's entry, by monotime
-	listed  atomic.Bool  // this node has told of itself
-	lost    atomic.Bool  // its lease was not renewed last
-	double  string       // the boot of a relay that was found to have this node's id; used by look alone
+	listed  atomic.Bool  // this node has stored its entry
+	lost    atomic.Bool  // its last renewal failed
+	double  string       // the boot of a relay that uses this node's id; used only by look
 }
 
 // New returns the members according to a store that was just read.

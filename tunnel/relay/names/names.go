@@ -37,9 +37,9 @@ type Claims interface {
 
 // Rules determines the meaning of names at one relay.
 type Rules struct {
-	Domain string   // that clients' names are under
+	Domain string   // the domain that clients' names are under
 	Own    []string // names by which the relay itself is reached, including Domain
-	SignIn string   // that visitors sign in at; empty: at none of its own
+	SignIn string   // the name that visitors sign in at; empty: none
 	Claims Claims
 	// Policed reports whether a target has a policy.
 	Policed func(target string) bool

@@ -8,8 +8,8 @@ import (
 
 // The first byte of a stream between nodes.
 const (
-	streamVisitor = 1 // the session's id follows, then what the agent is sent
-	streamControl = 2 // HTTP/1.1 follows
+	streamVisitor = 1 // followed by the session's id, then by what is sent to the agent
+	streamControl = 2 // followed by HTTP/1.1
 )
 
 // notHere is sent on a visitor's stream instead of the agent's answer, which begins with

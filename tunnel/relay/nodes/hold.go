@@ -23,9 +23,9 @@ const wornLook = time.Hour
 type hold struct {
 	peer  *peer
 	link  link.Session
-	told  chan struct{}      // closed once the node has told all
-	ended chan struct{}      // closed when it is not followed any more
-	err   error              // why; set before ended is closed
+	told  chan struct{}      // closed once the node has reported everything
+	ended chan struct{}      // closed when it is no longer followed
+	err   error              // the reason; set before ended is closed
 	quiet context.CancelFunc // ends following and telling
 	stop  context.CancelFunc // ends everything
 	wg    sync.WaitGroup

@@ -32,7 +32,7 @@ type peer struct {
 	mu     sync.Mutex
 	node   Node
 	wanted bool
-	cur    *hold // nil without a session
+	cur    *hold // nil if there is no session
 }
 
 func newPeer(m *Mesh, n Node) *peer {

@@ -9,14 +9,14 @@ import (
 
 // The operations of a line.
 const (
-	opSession   = "session"   // Agent came
+	opSession   = "session"   // Agent connected
 	opGone      = "gone"      // Session ended, and its tunnels with it
-	opTunnel    = "tunnel"    // Tunnel came or changed
+	opTunnel    = "tunnel"    // Tunnel was added or changed
 	opWithdrawn = "withdrawn" // the tunnel Key of Session ended
-	opWhole     = "whole"     // all that there was when the table was asked for has been told
+	opWhole     = "whole"     // everything that was there when the table was requested has been sent
 	opChanged   = "changed"   // Change was written to the store
-	opDrain     = "drain"     // the node ends: what is elsewhere too is better asked there
-	opStore     = "store"     // the node reaches the store no more, if Away, or again
+	opDrain     = "drain"     // the node is shutting down: prefer other nodes for what they have as well
+	opStore     = "store"     // the node can no longer reach the store (Away), or can again
 )
 
 // line is one line of a node's table.

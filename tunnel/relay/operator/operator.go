@@ -79,7 +79,7 @@ type Config struct {
 	Proofs      *proof.Records
 	Geo         *geo.File
 	SignIn      *signin.Visitors // nil: there is no sign-in
-	CallbackURL string           // that identity providers would be told of
+	CallbackURL string           // to register with identity providers
 	Figures     metrics.Sources
 	PublicURL   func(routing.Face) string // returns the URL at which visitors reach a face
 	// Certificate returns the certificate that visitors of a name see, whichever source

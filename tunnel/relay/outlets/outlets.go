@@ -25,7 +25,7 @@ type Store interface {
 type Config struct {
 	Store   Store
 	Node    string // the node that events are attributed to
-	Private bool   // private addresses may be sent to, too
+	Private bool   // allow private addresses as destinations
 	Log     *slog.Logger
 }
 

@@ -21,7 +21,7 @@ const (
 // its claim was given back, and its tunnel is about to be taken down or runs without a
 // claim.
 type left struct {
-	held  int       // Hold was called so many times
+	held  int       // number of calls to Hold
 	since time.Time // since when somebody has been known to have the target; zero: nobody
 }
 

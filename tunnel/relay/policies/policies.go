@@ -21,8 +21,8 @@ const hoursCheck = time.Second
 
 // Config contains what a Table needs.
 type Config struct {
-	Geo       func() policy.Geo       // the database in force; may return nil
-	Providers []string                // of identity, that policies can name
+	Geo       func() policy.Geo       // the current database; may return nil
+	Providers []string                // the identity providers that policies can name
 	Recheck   func(targets ...string) // applies the policies of targets to what is open on them
 	// Serves reports whether visitors of a target are served here.
 	Serves func(target string) bool
@@ -39,9 +39,9 @@ type Table struct {
 
 	mu       sync.RWMutex
 	byTarget map[string]*policy.Policy
-	stored   map[string]store.StoredPolicy // of byTarget
-	left     map[string]*left              // of byTarget, too
-	leaving  chan struct{}                 // left has something new; room for one
+	stored   map[string]store.StoredPolicy // the stored form of byTarget
+	left     map[string]*left              // those of byTarget that are leftover
+	leaving  chan struct{}                 // something was added to left; room for one
 }
 
 // New returns a table without policies.

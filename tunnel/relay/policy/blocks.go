@@ -7,7 +7,7 @@ import "net/netip"
 // consulted for every request.
 type blocks struct {
 	place   map[netip.Prefix]int // of a network in the list; the first if it is there twice
-	lengths [2][]int             // of prefixes, each once: of IPv4, of IPv6
+	lengths [2][]int             // of prefixes, without duplicates: IPv4, IPv6
 }
 
 // blocksOf parses the texts of a checked document.

@@ -163,7 +163,7 @@ func (d Document) Noted() Document {
 type gate struct {
 	rules       [sha256.Size]byte // identifies the rules
 	authorities *x509.CertPool
-	all         bool            // of those to whom these give certificates are let in
+	all         bool            // everyone with a certificate from them is let in
 	exact       map[string]bool // common names, URIs and fingerprints
 	folded      map[string]bool // DNS names, addresses and their domains, in lower case
 }

@@ -150,13 +150,13 @@ func (p *Policy) SignIn() *SignIn { return p.doc.SignIn }
 // Guest is a visitor that was let in.
 type Guest struct {
 	Addr     netip.Addr
-	User     User      // whose password was right; zero: nobody asked for one
+	User     User      // whose password was right; zero: no password was asked for
 	Identity *Identity // that was let in; nil if nobody has signed in
 	// Certificate let the visitor in, or would have; it may be nil.
 	Certificate *Presented
 	// SigningIn is set for a visitor that is only about to identify itself.
 	SigningIn bool
-	Target    string          // of the request; empty: it is a connection or flow
+	Target    string          // of the request; empty for a connection or flow
 	Proof     signature.Print // of the secret that signed; zero if none did
 	// Reading makes it cheap to decide again on a guest that stays; it may be nil.
 	Reading *Reading

@@ -20,7 +20,7 @@ type Hours struct {
 type Window struct {
 	Days []string `json:"days,omitempty"` // mon, tue, wed, thu, fri, sat, sun; empty: all
 	From string   `json:"from"`           // 15:04
-	To   string   `json:"to"`             // 15:04 or 24:00; the minute itself is closed
+	To   string   `json:"to"`             // 15:04 or 24:00; exclusive
 }
 
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // as in time.Weekday

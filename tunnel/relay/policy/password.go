@@ -90,7 +90,7 @@ func checkHash(hash, password string) bool {
 // hash, so that only a visitor's first request is slow.
 type passwords struct {
 	users map[string]string // name → hash
-	other string            // a hash that nobody's password has
+	other string            // a hash that matches nobody's password
 	key   [32]byte
 	owner string // whose turns its attempts take
 
@@ -113,7 +113,7 @@ const (
 	wrongPassword verdict = iota
 	rightPassword
 	notTried // no attempts were left
-	crowded  // too many wait to be tried
+	crowded  // too many are waiting to be tried
 )
 
 func newPasswords(owner string, users []User) *passwords {

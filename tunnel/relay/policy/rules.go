@@ -18,12 +18,12 @@ const (
 	RuleSignInWho      = "sign_in_who" // whoever has signed in is not among those let in
 	// For certificates, if nothing else lets the visitor in.
 	RuleCertificate        = "client_certificates"         // none was presented
-	RuleCertificateIssuer  = "client_certificates_issuer"  // it is from none of the authorities, or not for clients
-	RuleCertificateTime    = "client_certificates_time"    // it has run out, or is not valid yet
-	RuleCertificateWho     = "client_certificates_who"     // who presents it is not among those let in
+	RuleCertificateIssuer  = "client_certificates_issuer"  // it is not from any of the authorities, or not for clients
+	RuleCertificateTime    = "client_certificates_time"    // it has expired, or is not valid yet
+	RuleCertificateWho     = "client_certificates_who"     // its holder is not among those let in
 	RuleCertificateUnasked = "client_certificates_unasked" // the connection was not asked for one
 
-	RuleWebhook     = "webhooks"      // no secret fits the signature, or there is none
+	RuleWebhook     = "webhooks"      // no secret matches the signature, or there is no signature
 	RuleWebhookPath = "webhooks_path" // it is unclear whether the path is a webhook's
 	RuleWebhookBody = "webhooks_body" // the body did not arrive completely, so it could not be checked
 	RuleWebhookBusy = "webhooks_busy" // too many bodies are waiting to be checked

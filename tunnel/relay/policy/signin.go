@@ -32,19 +32,19 @@ type SignIn struct {
 type Identity struct {
 	Provider string
 	Subject  string    // the provider's own name for the person
-	Email    string    // of LowerEmail; empty: none that the provider vouches for
-	Emails   []string  // further such ones, at least those that the policy named when the visitor signed in
-	Name     string    // for people; it may be another's tomorrow. Empty: none
+	Email    string    // normalised by LowerEmail; empty: none that the provider vouches for
+	Emails   []string  // further ones, at least those that the policy named when the visitor signed in
+	Name     string    // for display; it may belong to somebody else tomorrow. Empty: none
 	Groups   []string  // at least those that the policy asked for when the visitor signed in
-	Since    time.Time // of the sign-in
-	Mark     Mark      // the same, by no clock
+	Since    time.Time // time of the sign-in
+	Mark     Mark      // the same, independent of clocks
 	Until    time.Time
 }
 
 // Mark is a position in the order in which the relay's store has recorded the ends of
 // sign-ins.
 type Mark struct {
-	Store  int64  // which store it is; zero: there is no mark
+	Store  int64  // identifies the store; zero: there is no mark
 	Number uint64 // of the last end before it
 }
 
@@ -158,7 +158,7 @@ type credential int
 
 const (
 	passwordNotAsked credential = iota // nobody asks, or the visitor is let in by other means
-	passwordAsked                      // it is to be tried
+	passwordAsked                      // it has to be tried
 	passwordMissing                    // and nothing takes its place
 )
 

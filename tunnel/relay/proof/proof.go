@@ -21,9 +21,9 @@ const Label = "_adit"
 const (
 	word      = "adit-client="
 	askTime   = 5 * time.Second // for one DNS query
-	maxAsking = 16              // who ask at once
-	ofClient  = 4               // of them, for one client: servers of its own may answer nothing
-	above     = 4               // names above one that are asked for too
+	maxAsking = 16              // concurrent queries
+	ofClient  = 4               // of these, for one client: its own name servers may never answer
+	above     = 4               // names above a name that are queried as well
 )
 
 // Records are the proof records of a relay's clients.

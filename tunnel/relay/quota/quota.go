@@ -66,11 +66,11 @@ type Accounts struct {
 type account struct {
 	shape.Account
 
-	run      string     // tells what it counts from what others do
+	run      string     // distinguishes its counts from those of others
 	counting sync.Mutex // held while storing bytes; taken before turn
 
 	turn    sync.Mutex // held while applying; never held while waiting for the store
-	in, out int64      // bytes that are stored already
+	in, out int64      // bytes already stored
 	state   string
 }
 

@@ -36,7 +36,7 @@ type Roster[S any] struct {
 	next     uint64
 	byID     map[string]*entry[S]
 	byClient map[string]map[string]*entry[S] // by client, then by id
-	byAgent  map[Agent]*entry[S]             // the newest
+	byAgent  map[Agent]*entry[S]             // the newest session
 	away     absence
 }
 

@@ -14,7 +14,7 @@ type Meter struct {
 	bytesIn, bytesOut atomic.Int64
 	account           atomic.Pointer[Account]
 	bounds            atomic.Pointer[bounds] // nil: no limits
-	binding           sync.Mutex             // held by Bind: of two at once the later must not go by what was before
+	binding           sync.Mutex             // held by Bind, so that of two concurrent calls the later one does not use outdated answers
 }
 
 // In returns what bytes from visitors wait for.

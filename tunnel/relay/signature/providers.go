@@ -15,8 +15,8 @@ import (
 type provider struct {
 	name     string
 	header   string // contains the signature
-	numbered int    // header ends with a number, up to this one, and any may be right
-	prefix   string // before a signature
+	numbered int    // if not zero, header is followed by a number up to this one, and any of them may be right
+	prefix   string // precedes a signature
 	between  string // separates several signatures, any of which may be right; empty: there is only one
 	hash     func() hash.Hash
 	decode   func(string) ([]byte, error)

@@ -28,7 +28,7 @@ type Proof struct {
 	v              *Verifier
 	way            *provider
 	request        Request
-	before, behind []byte   // are signed, with the body between
+	before, behind []byte   // signed, with the body in between
 	sums           [][]byte // any of them may be right
 }
 

@@ -24,8 +24,8 @@ const GitHubURL = "https://github.com"
 
 const (
 	gitHubFor     = 20 * time.Second // limit on all requests for one visitor
-	gitHubPage    = 100              // as many of a list as an answer has
-	gitHubPages   = 10               // as many answers as are read of a list
+	gitHubPage    = 100              // items per answer of a list
+	gitHubPages   = 10               // answers to read of a list
 	gitHubVersion = "2022-11-28"     // of the API
 )
 
@@ -37,7 +37,7 @@ var gitHubLogin = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // API is asked who a visitor is, with a token that is not stored.
 type gitHub struct {
 	Provider
-	api    string // URL, without a slash at the end
+	api    string // URL, without a trailing slash
 	client *http.Client
 
 	mu    sync.Mutex

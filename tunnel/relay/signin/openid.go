@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	knownFor      = time.Hour       // after which a provider's addresses are asked for again
+	knownFor      = time.Hour       // how long before asking for a provider's addresses again
 	failedFor     = 5 * time.Second // how long to wait before asking a provider again that did not answer
 	maxSubject    = 255             // bytes (OpenID Connect Core 1.0, section 2)
 	defaultGroups = "groups"        // the claim

@@ -40,12 +40,12 @@ type Provider struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string         // empty: a public client
-	Session      time.Duration  // how long a visitor is signed in
+	Session      time.Duration  // how long a visitor stays signed in
 	CA           *x509.CertPool // that issued its certificate; nil: the system's
 
 	// The remaining fields are for OpenID only.
 	Scopes      []string // nil: openid, email and profile
-	GroupsClaim string   // that has the names of groups; empty: groups
+	GroupsClaim string   // the claim with the names of groups; empty: groups
 	// UnverifiedEmails accepts addresses that the provider does not declare verified.
 	UnverifiedEmails bool
 }
@@ -77,7 +77,7 @@ type source interface {
 
 // trip is one visitor's way to the provider and back.
 type trip struct {
-	callback string         // where it is sent back to
+	callback string         // where the visitor is sent back to
 	wants    *policy.SignIn // what has to be known about it
 	secrets  secrets
 	other    bool // the provider should offer another account

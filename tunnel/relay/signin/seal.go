@@ -21,7 +21,7 @@ type state struct {
 	Host     string `json:"h"`
 	Target   string `json:"t"`
 	ID       string `json:"i"`
-	Browser  string `json:"b"` // of secrets
+	Browser  string `json:"b"` // from secrets
 	Until    int64  `json:"u"` // seconds since 1970
 }
 
@@ -81,7 +81,7 @@ func (s *seal) open(purpose, place, text string, value any) bool {
 
 // secrets bind a sign-in to the browser that began it.
 type secrets struct {
-	verifier string // of PKCE (RFC 7636, section 4.1)
+	verifier string // for PKCE (RFC 7636, section 4.1)
 	nonce    string // contained in the identity, if it is signed
 	browser  string // contained in the state
 }

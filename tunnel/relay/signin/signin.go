@@ -94,7 +94,7 @@ func (v *Visitors) Names() []string { return slices.Sorted(maps.Keys(v.providers
 type Status struct {
 	Name, Kind, Issuer string
 	Asked              time.Time // when it was last asked; zero: never
-	Error              string    // of that time; empty: none
+	Error              string    // of the last time; empty: none
 }
 
 // Status returns what is known about all providers, sorted by name.

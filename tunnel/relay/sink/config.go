@@ -24,7 +24,7 @@ type Config struct {
 	URL         string   `json:"url,omitempty"`      // webhook
 	Secret      string   `json:"secret,omitempty"`   // webhook
 	Address     string   `json:"address,omitempty"`  // syslog: udp://, tcp:// or tls://HOST:PORT
-	CA          string   `json:"ca,omitempty"`       // syslog by tls, PEM
+	CA          string   `json:"ca,omitempty"`       // syslog over tls, PEM
 	Facility    *int     `json:"facility,omitempty"` // syslog; nil: 16, local0
 	Events      []string `json:"events,omitempty"`   // empty: access
 	RefusedOnly bool     `json:"refused_only,omitempty"`

@@ -17,7 +17,7 @@ import (
 const (
 	maxQueue   = 10_000
 	maxBatch   = 500
-	maxBytes   = 1 << 20     // of a batch, unless one event is larger: what web servers take by themselves
+	maxBytes   = 1 << 20     // per batch, unless one event is larger: what web servers accept by default
 	gather     = time.Second // for a batch to fill
 	sendTime   = 15 * time.Second
 	firstPause = time.Second
@@ -65,7 +65,7 @@ type Sink struct {
 	opts    Options       // but its Config
 	pause   time.Duration // without its Config
 	arrived chan struct{} // before the second attempt
-	used    *setup        // Run's: the one it took last, whose connections may be open
+	used    *setup        // for Run: the one it last took, whose connections may be open
 
 	mu     sync.Mutex
 	setup  *setup

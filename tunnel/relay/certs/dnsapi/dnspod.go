@@ -21,7 +21,7 @@ type dnspod struct {
 
 const (
 	dnspodTTL    = "600" // the shortest that every plan allows
-	dnspodLength = 100   // items of a page
+	dnspodLength = 100   // items per page
 )
 
 // The codes of DNSPod's answers. The codes of a list apply to lists only.

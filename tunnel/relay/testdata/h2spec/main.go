@@ -28,7 +28,7 @@ func main() {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", *resolver)
 	}}
-	// That cases fail is in the report.
+	// Failing cases are in the report.
 	if _, err := h2spec.Run(&c); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -40,7 +40,7 @@ type Zones struct {
 	asked   []string
 	refused []string
 	changes int
-	lose    bool   // the next change's answer
+	lose    bool   // lose the next change's answer
 	before  func() // runs once, between the reading and the writing of a change
 }
 
