@@ -34,11 +34,11 @@ func (s *slow) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certma
 	return s.authority.Issue(ctx, csr)
 }
 
-// nowhere is where every name leads.
+// nowhere finds no addresses for any name.
 func nowhere(context.Context, string, string) ([]netip.Addr, error) { return nil, nil }
 
-// TestManyNamesAtOnceWaitForTheirTurn has the tunnels of 48 names start together,
-// as after a move without the certificates.
+// TestManyNamesAtOnceWaitForTheirTurn starts the tunnels of 48 names together, as after a
+// move without the certificates.
 func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
@@ -67,8 +67,8 @@ func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-// TestNameThatIsGoneIsNoFailure has a name given back while it waits for its turn,
-// and taken again.
+// TestNameThatIsGoneIsNoFailure gives a name back while it waits for its turn, and takes
+// it again.
 func TestNameThatIsGoneIsNoFailure(t *testing.T) {
 	a, _ := newStateACME(t, false)
 	log := &logged{}

@@ -17,7 +17,7 @@ func (b *begun) Flow(string, uint32, func([]byte), func()) Flow {
 	return silent{}
 }
 
-// silent is a flow of which nothing is told to anybody.
+// silent is a flow that tells nobody anything.
 type silent struct{}
 
 func (silent) Send([]byte)    {}
@@ -25,8 +25,8 @@ func (silent) From(wire.From) {}
 func (silent) Withheld()      {}
 func (silent) Close()         {}
 
-// TestNoFlowBeginsBehindItsEnd: a visitor's node may tell of a flow's end while a packet of
-// it is on its way.
+// TestNoFlowBeginsBehindItsEnd covers a flow whose end is announced by the visitor's node
+// while one of its packets is still on the way.
 func TestNoFlowBeginsBehindItsEnd(t *testing.T) {
 	local := new(begun)
 	fs := &flowSet{mesh: &Mesh{cfg: Config{Local: local}}, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
