@@ -9,9 +9,9 @@ import (
 
 const (
 	lookFor = 5 * time.Second // for finding out where a name leads
-	// lookPart is the part of a pause, as its divisor, that passes before the first check
-	// whether the name leads elsewhere. Somebody who moves a name back and forth must not
-	// use up the authority's limits.
+	// lookPart divides a pause: one such part passes before the first check whether the
+	// name leads elsewhere. Somebody who moves a name back and forth must not use up the
+	// authority's limits.
 	lookPart = 8
 )
 

@@ -21,7 +21,7 @@ const (
 	needAdmin        // an administrator; no API token
 )
 
-// who is the origin of a request.
+// who identifies who makes a request.
 type who struct {
 	actor   Actor
 	account string // if signed in with an account
