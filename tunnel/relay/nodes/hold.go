@@ -250,6 +250,7 @@ func (h *hold) take(l line) {
 			return
 		}
 		s := newSession(p, h.link, *l.Agent)
+		s.Before = !h.whole // which nothing else sets
 		h.sessions.Store(l.Agent.Session, s)
 		far.SessionUp(s)
 	case l.Op == opGone:
