@@ -83,6 +83,7 @@ type Relay struct {
 	id      string // of the node
 	started time.Time
 	waiting int64 // bytes that may wait for readers, in sessions and at the edge
+	flows   int   // of all udp endpoints
 	tcp     publicPorts
 	udp     publicPorts
 	local   *certs.Local
@@ -222,7 +223,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.Edge()
-	limits.Memory = r.waiting
+	limits.Memory, limits.UDPFlowsOfAll = r.waiting, r.flows
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
 		Grace: cmp.Or(r.opts.visitorGrace, visitorGrace), MayBeBack: r.mayBeBack,
