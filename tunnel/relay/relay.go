@@ -189,6 +189,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	r.names = names.Rules{
 		Domain: r.cfg.Domain, Own: []string{r.cfg.Domain, r.cfg.PublicHost, r.cfg.SignInName()}, SignIn: r.cfg.SignInName(),
+		Console: r.cfg.Console.Names(),
 		Claims: r.store.Claims, Policed: func(target string) bool { return r.policies.Get(target) != nil },
 	}
 	r.book = &policies.Book{
