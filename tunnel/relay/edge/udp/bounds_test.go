@@ -201,3 +201,12 @@ func TestFlowsEndThatAreIdle(t *testing.T) {
 		<-swept
 	})
 }
+
+// TestWhoIsNotLetInTakesNoPlace of those that there are for all.
+func TestWhoIsNotLetInTakesNoPlace(t *testing.T) {
+	u := newUnserved(t, Config{Flows: 4, FlowsPerAddress: 4, OfAll: 4, Idle: time.Minute})
+	u.all.cfg.Enter = func(*routing.Endpoint, netip.Addr) (string, bool, func()) { return "deny", false, func() {} }
+	if f := u.from("192.0.2.1:1"); f != nil || u.all.shares.all != 0 {
+		t.Errorf("got flow %v, %d places taken", f, u.all.shares.all)
+	}
+}

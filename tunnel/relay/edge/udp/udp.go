@@ -237,20 +237,17 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 		full = false
 	}
 	list := p.ep.Pick()
-	if full || len(list) == 0 {
+	if full || len(list) == 0 || !p.all.shares.take(list[0].Agent.ClientID, p.all.cfg.OfAll) {
 		return nil
 	}
 	refused, let, release := p.all.cfg.Enter(p.ep, from.Addr())
 	if !let {
+		p.all.shares.give(list[0].Agent.ClientID)
 		if now := time.Now(); p.tells(from.Addr(), now) {
 			p.all.cfg.Record(p.ep, nil, wire.Access{
 				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
 			})
 		}
-		return nil
-	}
-	if !p.all.shares.take(list[0].Agent.ClientID, p.all.cfg.OfAll) {
-		release()
 		return nil
 	}
 	f = &flow{port: p, backend: list[0], visitor: from, at: at, start: time.Now(), refused: refused, release: release}
