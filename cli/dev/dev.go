@@ -171,7 +171,7 @@ func start(ctx context.Context, std *stdio.Streams, group *errgroup.Group, opts 
 	if err != nil {
 		return err
 	}
-	what := "port " + strconv.Itoa(opts.port) + " of this machine"
+	what := "port " + strconv.Itoa(opts.port) + " on this machine"
 	if opts.port == 0 {
 		what = "a sample page"
 		sample, err := newSamplePage()

@@ -90,23 +90,21 @@ func listens(ctx context.Context, port int) bool {
 
 // print tells a person where everything is; what is what the tunnels publish.
 func (r addresses) print(w io.Writer, what string) {
-	fmt.Fprintf(w, `All of adit runs on this machine now. Ctrl-C ends it and leaves nothing behind.
+	fmt.Fprintf(w, `adit is running on this machine. Ctrl-C stops it and leaves nothing behind.
 
-  %s
-  %s
-      are the public URLs of %s
-
-  %s
-      is the Web UI of the daemon
-
-  %s
-      is the relay's console; its admin token is
-      %s
+  Public URLs of %s:
+    %s
+    %s
+  Web UI of the daemon:
+    %s
+  Console of the relay, with its admin token:
+    %s
+    %s
 
 Try:
   curl %s
   curl --cacert %s %s
-`, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, what, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, oneWord(r.CAFile), r.PublicURLs.HTTPS)
+`, what, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, oneWord(r.CAFile), r.PublicURLs.HTTPS)
 }
 
 // oneWord returns a path as one word of a command line, of any system's shell: the

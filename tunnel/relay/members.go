@@ -46,7 +46,7 @@ func (r *Relay) openNodes() error {
 	shown := daily{issue: func() (tls.Certificate, error) { return r.authority.IssueNode(r.id) }}
 	r.mesh, err = nodes.New(nodes.Config{
 		ID: r.id, Fingerprint: r.authority.Fingerprint(), Certificate: shown.get,
-		Listener: ln, Local: local{r}, Far: r.far, Log: r.log,
+		Listener: ln, Local: local{r}, Far: r.far, Memory: r.waiting, Log: r.log,
 	})
 	if err != nil {
 		ln.Close()

@@ -42,7 +42,7 @@ export const en = {
   'policy.password.kept': 'unchanged',
   'policy.signin': 'Sign-in',
   'policy.signin.text':
-    'Visitors of http and https tunnels sign in with an identity provider. If a password is set, too, either is sufficient.',
+    'Visitors of http and https tunnels sign in with an identity provider. If a password is also set, either is sufficient.',
   'policy.signin.none':
     "The relay has no identity provider to sign in with. The relay's operator adds one to relay.toml, as [[sign_in]].",
   'policy.signin.provider': 'Identity provider',
@@ -72,7 +72,7 @@ export const en = {
   'policy.signin.group.long': 'A group has at most {n} bytes.',
   'policy.certs': 'Client certificates',
   'policy.certs.text':
-    'Visitors of https tunnels who present a certificate from one of these authorities are allowed (mutual TLS). If a password or a sign-in is set, too, either is sufficient.',
+    'Visitors of https tunnels who present a certificate from one of these authorities are allowed (mutual TLS). If a password or a sign-in is also set, either is sufficient.',
   'policy.certs.none': 'No certificate is accepted.',
   'policy.certs.authorities': 'Authorities',
   'policy.certs.nameless': 'no name',
