@@ -75,7 +75,7 @@ type Status struct {
 	// The relay answered within the last keep-alive interval.
 	Connected bool `json:"connected"`
 	// `unconfigured`: no token yet. `connecting`: no session since the daemon started or the token changed.
-	// `connected`: see `connected`. `reconnecting`: the session is lost, or may be.
+	// `connected`: see `connected`. `reconnecting`: the session is lost, or not known to be alive.
 	// `paused`: until resumed. `rejected`: the relay refuses the token; `last_error` says why and
 	// what to do. The agent does not try again unless the relay asks for it, such as for an expired client.
 	State string `json:"state"`
@@ -116,7 +116,7 @@ type Setting struct {
 	Secret bool `json:"secret,omitempty"`
 }
 
-// ConfigError: An error in the file. Tunnels change only once it is corrected; if the daemon started with it, no tunnel of the file runs until then.
+// ConfigError: An error in the file. The file's tunnels change only once it is corrected; if the daemon started with it, none of them runs until then.
 type ConfigError struct {
 	Message string `json:"message"`
 	Line    int    `json:"line,omitempty"`
@@ -425,7 +425,7 @@ type RequestSummary struct {
 	Type string `json:"type"`
 	// When it began.
 	Time time.Time `json:"time"`
-	// Address and port; empty for a `udp` flow, because the datagrams do not tell the daemon.
+	// Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
 	Visitor string `json:"visitor"`
 	// For a flow to a tunnel of mode `private`: the client of the relay that visits.
 	Client string `json:"client,omitempty"`
@@ -515,7 +515,7 @@ type RequestDetail struct {
 	Type string `json:"type"`
 	// When it began.
 	Time time.Time `json:"time"`
-	// Address and port; empty for a `udp` flow, because the datagrams do not tell the daemon.
+	// Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
 	Visitor string `json:"visitor"`
 	// For a flow to a tunnel of mode `private`: the client of the relay that visits.
 	Client string `json:"client,omitempty"`

@@ -740,7 +740,7 @@ export interface components {
             connected: boolean;
             /**
              * @description `unconfigured`: no token yet. `connecting`: no session since the daemon started or the token changed.
-             *     `connected`: see `connected`. `reconnecting`: the session is lost, or may be.
+             *     `connected`: see `connected`. `reconnecting`: the session is lost, or not known to be alive.
              *     `paused`: until resumed. `rejected`: the relay refuses the token; `last_error` says why and
              *     what to do. The agent does not try again unless the relay asks for it, such as for an expired client.
              * @enum {string}
@@ -836,7 +836,7 @@ export interface components {
             /** @description The value is only a hint. */
             secret?: boolean;
         };
-        /** @description An error in the file. Tunnels change only once it is corrected; if the daemon started with it, no tunnel of the file runs until then. */
+        /** @description An error in the file. The file's tunnels change only once it is corrected; if the daemon started with it, none of them runs until then. */
         ConfigError: {
             message: string;
             line?: number;
@@ -1331,7 +1331,7 @@ export interface components {
              */
             time: string;
             /**
-             * @description Address and port; empty for a `udp` flow, because the datagrams do not tell the daemon.
+             * @description Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
              * @example 203.0.113.9:50122
              */
             visitor: string;
@@ -1484,7 +1484,7 @@ export interface components {
              */
             time: string;
             /**
-             * @description Address and port; empty for a `udp` flow, because the datagrams do not tell the daemon.
+             * @description Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
              * @example 203.0.113.9:50122
              */
             visitor: string;
