@@ -33,7 +33,9 @@ uses it at once, and keeps it. A token that the relay refuses changes nothing.
 Where no daemon runs, and none is installed as a service, the token is kept for
 those that you run yourself.
 With - the token is read from the standard input, which keeps it out of the
-shell's history.`,
+shell's history.
+With CLIENT_ID, the name or id of a client at the relay, a token of another
+client is refused.`,
 		Example: `  adit login adit_AbCd…
   adit login - < token.txt
   adit login adit_AbCd… workshop-nas`,
