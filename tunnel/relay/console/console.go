@@ -12,10 +12,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -231,29 +229,4 @@ func write(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	return json.NewEncoder(w).Encode(envelope{Data: v})
-}
-
-// read reads a request's JSON strictly.
-func read(r *http.Request, v any) error {
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
-		return &Error{http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json", ""}
-	}
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return err
-	}
-	if err != nil {
-		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			name = strings.Trim(name, `"`)
-			return &Error{http.StatusBadRequest, "invalid_parameter", "there is no field " + name, name}
-		}
-		return &Error{http.StatusBadRequest, "invalid_json", "the body does not parse as JSON", ""}
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return &Error{http.StatusBadRequest, "invalid_json", "something follows the JSON document", ""}
-	}
-	return nil
 }

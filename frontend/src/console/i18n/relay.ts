@@ -81,6 +81,8 @@ const chinese: readonly Sentence[] = [
   ['the body must be application/json', '请求体须为 application/json'],
   ['the body does not parse as JSON', '请求体不是有效的 JSON'],
   ['something follows the JSON document', 'JSON 文档之后还有内容'],
+  ['the body must be a JSON object', '请求体须为 JSON 对象'],
+  ['a time must be a text as 2026-11-01T00:00:00Z', '时间须为文本，例如 2026-11-01T00:00:00Z'],
   ['there is no field {0}', '没有字段 {0}'],
   ['format must be ndjson or csv', 'format 须为 ndjson 或 csv'],
   ['too many read the events live; close one', '实时读取事件的连接过多，请关闭一个'],
