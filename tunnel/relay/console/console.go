@@ -207,6 +207,9 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			e.Message = "the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure"
 		}
+		if c.cfg.Relay.StoreCondition() == "full" {
+			e.Message = "the relay's store has no room for it; make some on the disk of its data folder, or of its NATS servers, and do it again to be sure"
+		}
 	default:
 		c.log.Error("console", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusInternalServerError, "internal", "the relay could not do this; its log says why", ""}

@@ -170,7 +170,7 @@ export const en = {
   'store.silent':
     'The store does not answer for all its parts. What runs goes on; what is there cannot be changed until it does.',
   'store.full':
-    'NATS has no room for what is written. What runs goes on; nothing can be changed until its servers have more, or the limits of the relay’s account or streams are raised.',
+    'The store has no room for what is written. What runs goes on; nothing can be changed until there is some: on the disk of the data folder, or at the NATS servers, where limits of the relay’s account or streams may be too low.',
   'store.lost':
     'NATS has lost what the relay kept there. This node serves on what it knows: bring the backup back with “adit relay restore”, into an empty data folder, and then restart the nodes that run, one after another.',
   'total.clients': 'Clients',

@@ -19,6 +19,10 @@ const chinese: readonly Sentence[] = [
   ],
   ['the store did not answer in time; try again in a moment', '存储未及时响应，请稍后重试'],
   [
+    "the relay's store has no room for it; make some on the disk of its data folder, or of its NATS servers, and do it again to be sure",
+    '中继的存储没有空间写入；请在其数据文件夹所在的磁盘或其 NATS 服务器上腾出空间，然后再做一次以确认',
+  ],
+  [
     "NATS has no room for it; make some at its servers, or raise the limits of the relay's account or streams there",
     'NATS 没有空间写入；请在其服务器上腾出空间，或在那里调高中继的账户或流的限额',
   ],
