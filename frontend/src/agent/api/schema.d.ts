@@ -678,7 +678,10 @@ export interface components {
              * @example adit_AbCd…
              */
             auth_token: string;
-            /** @description Binds this agent to an identifier of yours. */
+            /**
+             * @description The id or name of the relay's client that the token has to be of: one of another client is refused.
+             * @example workshop-nas
+             */
             client_id?: string;
         };
         /** @description The token in force, never its secret. */
@@ -687,7 +690,11 @@ export interface components {
             configured: boolean;
             /** @description The relay accepted it and the session lives. */
             authenticated: boolean;
-            /** @description Empty if none was given. */
+            /**
+             * @description What was given; else the id that the relay has for this client, once it has accepted the token in this run of the daemon.
+             * @example workshop-nas
+             * @example c_a19b7b6d406980426f
+             */
             client_id: string;
             /**
              * @description The relay's address; empty without a token.

@@ -780,7 +780,7 @@ export interface components {
             store: components["schemas"]["StoreCondition"];
         };
         /**
-         * @description here; away: it cannot be reached; silent: a part of it does not answer; full: NATS has no room for what is written; lost: what the relay kept in NATS is gone, or another relay's is in its place.
+         * @description here; away: it cannot be reached; silent: a part of it does not answer; full: the disk of the data folder, or NATS, has no room for what is written; lost: what the relay kept in NATS is gone, or another relay's is in its place.
          * @enum {string}
          */
         StoreCondition: "here" | "away" | "silent" | "full" | "lost";
