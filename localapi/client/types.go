@@ -39,7 +39,7 @@ const (
 type AuthConfigure struct {
 	// From `adit relay client add`, or the relay's console. A secret.
 	AuthToken string `json:"auth_token"`
-	// Binds this agent to an identifier of your choice.
+	// The id or name of the relay's client that the token must belong to; a token of another client is refused.
 	ClientID string `json:"client_id,omitempty"`
 }
 
@@ -49,7 +49,7 @@ type AuthStatus struct {
 	Configured bool `json:"configured"`
 	// The relay has accepted it and there is a session.
 	Authenticated bool `json:"authenticated"`
-	// Empty if none was given.
+	// The one that was given; otherwise the relay's id for this client, once the relay has accepted the token in this run of the daemon.
 	ClientID string `json:"client_id"`
 	// The relay's address; empty without a token.
 	Relay string `json:"relay"`

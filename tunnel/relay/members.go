@@ -111,10 +111,16 @@ func (r *Relay) withFigures(v store.Node) store.Node {
 		v.Endpoints += len(s.tunnels)
 		s.mu.Unlock()
 	}
-	for _, n := range r.edge.Visitors() {
-		v.Visitors += n
-	}
+	v.Visitors = r.visitors()
 	return v
+}
+
+// visitors is how many are served now.
+func (r *Relay) visitors() (count int64) {
+	for _, n := range r.edge.Visitors() {
+		count += n
+	}
+	return count
 }
 
 // runNodes keeps what this node has with the others, until ctx ends.

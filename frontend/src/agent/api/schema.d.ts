@@ -677,7 +677,10 @@ export interface components {
              * @example adit_AbCd…
              */
             auth_token: string;
-            /** @description Binds this agent to an identifier of your choice. */
+            /**
+             * @description The id or name of the relay's client that the token must belong to; a token of another client is refused.
+             * @example workshop-nas
+             */
             client_id?: string;
         };
         /** @description The current token, but never its secret. */
@@ -686,7 +689,11 @@ export interface components {
             configured: boolean;
             /** @description The relay has accepted it and there is a session. */
             authenticated: boolean;
-            /** @description Empty if none was given. */
+            /**
+             * @description The one that was given; otherwise the relay's id for this client, once the relay has accepted the token in this run of the daemon.
+             * @example workshop-nas
+             * @example c_a19b7b6d406980426f
+             */
             client_id: string;
             /**
              * @description The relay's address; empty without a token.

@@ -780,7 +780,7 @@ export interface components {
             store: components["schemas"]["StoreCondition"];
         };
         /**
-         * @description here; away: the store cannot be reached; silent: a part of it does not answer; full: NATS has no space for new data; lost: NATS has lost the relay's data, or has another relay's instead.
+         * @description here; away: the store cannot be reached; silent: a part of it does not answer; full: the disk of the data folder, or NATS, has no space for new data; lost: NATS has lost the relay's data, or has another relay's instead.
          * @enum {string}
          */
         StoreCondition: "here" | "away" | "silent" | "full" | "lost";
