@@ -24,6 +24,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
+	"adit/internal/turns"
 	"adit/internal/wildcard"
 )
 
@@ -33,7 +34,8 @@ const challengeProto = "acme-tls/1"
 
 const (
 	obtainFor   = 90 * time.Second // one attempt for one name
-	obtainAtMax = 16               // names at the same time
+	obtainAtMax = 32               // names at the same time
+	ofOwner     = 8                // of these, of one owner: its names may lead nowhere
 	retryFirst  = time.Minute      // after a failed attempt; doubled each time
 	retryMost   = time.Hour
 	loadEvery   = 10 * time.Second // to check what another node may have got, while it is too early to ask
@@ -66,6 +68,8 @@ type Config struct {
 	// wildcard that covers it. For a wildcard, that is the wildcard itself. It returns ""
 	// if the name may have no certificate.
 	Subject func(name string) string
+	// Owner returns who owns a subject. If nil, all subjects have the same owner.
+	Owner func(subject string) string
 	// Wait is how long a handshake waits for a certificate. If zero, 8 s.
 	Wait time.Duration
 	Log  *slog.Logger // may be nil
@@ -96,7 +100,7 @@ type ACME struct {
 	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil if not used
 	dns    *certmagic.Config          // nil without DNS-01
 	get    func(subject string) error // obtain; tests make it fail
-	slots  chan struct{}              // limits the names at the same time
+	turns  *turns.Turns               // for names
 	life   context.Context
 	end    context.CancelFunc
 	trying sync.WaitGroup
@@ -139,8 +143,11 @@ func NewACME(cfg Config) *ACME {
 	if cfg.Directory == "" {
 		cfg.Directory = certmagic.LetsEncryptProductionCA
 	}
+	if cfg.Owner == nil {
+		cfg.Owner = func(string) string { return "" }
+	}
 	a := &ACME{
-		cfg: cfg, log: cfg.Log, slots: make(chan struct{}, obtainAtMax),
+		cfg: cfg, log: cfg.Log, turns: turns.New(obtainAtMax, ofOwner),
 		tries: make(map[string]*try), failures: make(map[string]*failure), renewals: make(map[string]trouble),
 	}
 	if a.cfg.Lookup == nil {
@@ -407,14 +414,14 @@ func (a *ACME) finish(subject string, early bool, err error) *failure {
 // obtain puts the certificate of a subject into the cache, either from the store or from
 // the authority.
 func (a *ACME) obtain(subject string) error {
-	select {
-	case a.slots <- struct{}{}:
-		defer func() { <-a.slots }()
-	case <-a.life.Done():
-		return errClosed
-	}
-	ctx, cancel := context.WithTimeout(a.life, obtainFor) // does not include waiting for its turn
-	defer cancel()
+	return a.turns.Take(a.life, a.cfg.Owner(subject), func() error {
+		ctx, cancel := context.WithTimeout(a.life, obtainFor) // does not include waiting for its turn
+		defer cancel()
+		return a.obtainNow(ctx, subject)
+	})
+}
+
+func (a *ACME) obtainNow(ctx context.Context, subject string) error {
 	config := a.configOf(subject)
 	cert, err := config.CacheManagedCertificate(ctx, subject)
 	switch {

@@ -11,9 +11,10 @@ const (
 )
 
 // ForNodes returns a claim in the form in which other nodes are told about it. Its policy
-// is left out, as they get it from the store.
+// is left out, as they get it from the store. The rest is limited in size, since a line
+// between nodes is.
 func ForNodes(c wire.Claim) wire.Claim {
-	c.Policy, c.PolicyReplaces, c.PolicyHolds = nil, false, false
+	c.Policy, c.PolicyReplaces, c.PolicyHolds, c.PolicyOf = nil, false, false, ""
 	switch {
 	case c.Mode != wire.ModePrivate:
 	case c.Type == wire.TypeUDP:

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -100,6 +101,15 @@ type Geo struct {
 type Console struct {
 	AllowedHosts []string `toml:"allowed_hosts"` // further host names that it accepts
 	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics requires no token
+}
+
+// Names returns the further names in the form used for comparison.
+func (c Console) Names() []string {
+	names := make([]string, len(c.AllowedHosts))
+	for i, name := range c.AllowedHosts {
+		names[i] = strings.ToLower(strings.TrimSuffix(name, "."))
+	}
+	return names
 }
 
 // Limits limits what clients and visitors may use. Zero means the default.

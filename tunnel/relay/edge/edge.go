@@ -43,6 +43,7 @@ type Limits struct {
 	HalfOpen              time.Duration // for a visitor who sends no more, without a byte to it; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
 	UDPFlowsPerAddress    int           // of one endpoint; 64
+	UDPFlowsOfAll         int           // of all endpoints, as far as no client has less than its part; any number
 	UDPIdle               time.Duration // after which a flow is forgotten; 1 min
 	UDPAmplification      int           // bytes back for a byte of a visitor not yet proved; 3
 }
@@ -200,7 +201,7 @@ func New(cfg Config) *Edge {
 		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Secure: e.secured, Explain: e.explain, Log: e.log,
 	})
 	e.udp = udp.New(udp.Config{
-		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
+		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, OfAll: e.limits.UDPFlowsOfAll, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
 		Enter: e.guardAddr, Record: cfg.Record,
 		Keeps: func(ep *routing.Endpoint, a netip.Addr) bool { return e.keeps(ep, nil, policy.Guest{Addr: a}).Allowed },
 	})

@@ -144,6 +144,17 @@ func TestTunnelsAreServedAsClaimsSay(t *testing.T) {
 	step("what a session that is gone tells", "", func() { p.TunnelUp(s, shop(4)); p.TunnelDown(s, "k"); p.SessionDown(s) })
 }
 
+// TestAgentsThatWereThereBeforeHaveNotComeNow makes a node reachable again. Its agents
+// have the same sessions as before, so this does not put their sessions here in doubt.
+func TestAgentsThatWereThereBeforeHaveNotComeNow(t *testing.T) {
+	p, s := newPlace(), session("b", "i1")
+	s.Before = true
+	p.SessionUp(s)
+	if got := p.since(); got != "came i1" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestTunnelsWaitForTheirPolicies covers a policy that a third node has set and that
 // becomes known here later than the tunnel.
 func TestTunnelsWaitForTheirPolicies(t *testing.T) {

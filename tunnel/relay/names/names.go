@@ -40,7 +40,10 @@ type Rules struct {
 	Domain string   // the domain that clients' names are under
 	Own    []string // names by which the relay itself is reached, including Domain
 	SignIn string   // the name that visitors sign in at; empty: none
-	Claims Claims
+	// Console contains the names by which the operator's console is reached, in lower
+	// case.
+	Console []string
+	Claims  Claims
 	// Policed reports whether a target has a policy.
 	Policed func(target string) bool
 }
@@ -52,12 +55,16 @@ func (r Rules) Claimed(domain string) bool {
 }
 
 // Alone reports whether a name is not led by the wildcard that covers it. That is so if a
-// client has claimed the name itself, connected or not, or if it is one of the relay's
-// own. It is also so if the name has a policy: whoever set it would not want it to be
-// bypassed.
+// client has claimed the name itself, connected or not, or if it is the console's or one
+// of the relay's own. It is also so if the name has a policy: whoever set it would not
+// want it to be bypassed.
 func (r Rules) Alone(domain string) bool {
-	return r.Claimed(domain) || r.Policed(claims.TargetDomain(domain)) || r.own(domain)
+	return r.Claimed(domain) || r.Policed(claims.TargetDomain(domain)) || r.own(domain) || r.IsConsole(domain)
 }
+
+// IsConsole reports whether a name is the console's. A browser sends its cookies for a
+// name to every port of that name.
+func (r Rules) IsConsole(domain string) bool { return slices.Contains(r.Console, domain) }
 
 // own reports whether the relay is reached by a name.
 func (r Rules) own(domain string) bool { return slices.Contains(r.Own, domain) }
@@ -102,9 +109,14 @@ func (r Rules) Full(domain string) (string, error) {
 	case all && base == r.Domain:
 		return "", wire.Forbidden("domain", "%s would be the names of all clients; choose a name below, as *.shop.%s", domain, r.Domain)
 	case !all && r.own(domain):
-		return "", wire.Forbidden("domain", "%s is the relay's own name; choose another", domain)
+		return "", OwnError(domain)
 	}
 	return domain, nil
+}
+
+// OwnError returns the error that refuses one of the relay's own names.
+func OwnError(domain string) error {
+	return wire.Forbidden("domain", "%s is the relay's own name; choose another", domain)
 }
 
 // Target parses the operator's name for a target: a domain or its single label, a

@@ -20,6 +20,9 @@ const maxDatagram = 65535 - 1 - maxID
 type Session struct {
 	Agent
 	Node string // the node that has the session
+	// Before is set if the agent was already there when the node began to report what it
+	// has.
+	Before bool
 
 	peer *peer
 	link link.Session // with the node

@@ -86,11 +86,11 @@ func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 	if all := b.Names.Leader(claims.DomainOf(c.Target)); all != "" {
 		return &LedError{c.Target, all}
 	}
-	document, silent, err := b.withSecrets(c.Target, document)
+	document, silent, err := b.withSecrets(c, document)
 	if err != nil {
 		return err
 	}
-	d, err := policy.Parse(document)
+	d, err := policy.ParseOf(c.By, document)
 	if err == nil && c.By != "" {
 		err = d.Affordable()
 	}
@@ -117,9 +117,9 @@ func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 
 // withSecrets fills in missing secrets from the policy in force, and returns what was
 // missing.
-func (b *Book) withSecrets(target string, document []byte) ([]byte, silence, error) {
+func (b *Book) withSecrets(c Change, document []byte) ([]byte, silence, error) {
 	var d policy.Document
-	old := b.Table.Get(target)
+	old := b.Table.Get(c.Target)
 	if old == nil || json.Unmarshal(document, &d) != nil {
 		return document, silence{}, nil
 	}
@@ -128,7 +128,7 @@ func (b *Book) withSecrets(target string, document []byte) ([]byte, silence, err
 		return document, silence{}, nil
 	}
 	// Unknown fields must be found before they get lost here.
-	if _, err := policy.Parse(document); !isSecretMissing(err) {
+	if _, err := policy.ParseOf(c.By, document); !isSecretMissing(err) {
 		return document, silence{}, nil
 	}
 	document, err := json.Marshal(silent.fill(d, old.Document()))

@@ -86,6 +86,13 @@ func checkHash(hash, password string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
 }
 
+// hashOf returns a password's hash. It waits for the owner's turn.
+func hashOf(owner, password string) (string, error) {
+	defer hashing.take(owner, netip.Prefix{})()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	return string(hash), err
+}
+
 // passwords checks the users of one policy. It remembers correct passwords by a keyed
 // hash, so that only a visitor's first request is slow.
 type passwords struct {

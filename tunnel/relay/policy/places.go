@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// hashing is where all passwords are tried. Each one occupies a core for about 50 ms.
+// hashing is where all passwords are tried and hashed. Each one occupies a core for about
+// 50 ms.
 var hashing = newTryPlaces(2)
 
 // tryPlaces limits how many passwords are tried at once: a fixed number in total, and one

@@ -126,7 +126,7 @@ func (s *Sink) look() {
 }
 
 // Add queues an event, if the sink wants it. It never waits: if the queue is full, the
-// oldest event is dropped.
+// oldest events are dropped, those of visitors first.
 func (s *Sink) Add(e Event) {
 	s.mu.Lock()
 	if c := s.setup.cfg; !c.On() || !c.wants(e) {
@@ -134,12 +134,27 @@ func (s *Sink) Add(e Event) {
 		return
 	}
 	if len(s.queue) >= maxQueue {
-		s.queue = append(s.queue[:0:0], s.queue[maxQueue/10:]...)
+		s.queue = thinned(s.queue, maxQueue/10)
 		s.state.Dropped += maxQueue / 10
 	}
 	s.queue = append(s.queue, e)
 	s.mu.Unlock()
 	s.look()
+}
+
+// thinned returns a queue without some of its oldest events. It removes access events as
+// far as there are any: strangers can cause any number of those, and would hide what else
+// happens.
+func thinned(queue []Event, less int) []Event {
+	kept := make([]Event, 0, len(queue))
+	for _, e := range queue {
+		if less > 0 && e.Access != nil {
+			less--
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept[less:]
 }
 
 // State returns the state of the sink.

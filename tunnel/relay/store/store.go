@@ -316,8 +316,11 @@ const (
 var Conditions = []Condition{Here, Away, Silent, Full, Lost}
 
 // Condition says what the store is like now, as far as this node knows. With a server in
-// this process it is always here.
+// this process it is here, or full.
 func (s *Store) Condition() Condition {
+	if s.engine.Full() {
+		return Full
+	}
 	if c := s.tables.Condition(); c == Lost || s.Connected() {
 		return c
 	}

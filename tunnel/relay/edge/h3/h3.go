@@ -63,6 +63,7 @@ type Server struct {
 	ctx       context.Context // of accepting
 	stop      context.CancelFunc
 	underWay  atomic.Int64 // handshakes
+	taking    atomic.Int64 // bodies; see unread
 }
 
 // New returns a server that serves when it is told to.
@@ -194,7 +195,7 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	left := bodyOf(r)
 	q.cfg.Handler.ServeHTTP(w, withTrailer(r))
-	left.take(w)
+	left.take(w, &q.taking)
 	dropTrailer(w, r)
 	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
 		_ = http.NewResponseController(w).Flush() // who has gone needs no head

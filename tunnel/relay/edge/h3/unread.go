@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,10 @@ const (
 	takeFor = time.Minute
 	still   = time.Second
 )
+
+// mostTaken is how many bodies are taken at once. Their requests are answered, and count
+// among their visitors' no more.
+const mostTaken = 256
 
 // unread is the body of a request, which knows what is left of it. Only a body whose
 // length was said has any.
@@ -58,8 +63,9 @@ func (b *unread) read(p []byte) (int, error) {
 // would have the visitor stop sending, as RFC 9114, section 4.1, has it; Chromium 156
 // does so, and then waits for ever with the answer at hand. Who pauses may wait for the
 // answer's end before it sends more, and gets it. To who never comes to an end the answer
-// is to be a broken one.
-func (b *unread) take(w http.ResponseWriter) {
+// is to be a broken one. taking counts those that are taken; where they are many, the
+// visitor is to stop.
+func (b *unread) take(w http.ResponseWriter, taking *atomic.Int64) {
 	if b.length <= 0 {
 		return
 	}
@@ -68,6 +74,10 @@ func (b *unread) take(w http.ResponseWriter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over = true; b.left == 0 {
+		return
+	}
+	defer taking.Add(-1)
+	if taking.Add(1) > mostTaken {
 		return
 	}
 	_ = control.Flush() // others need not wait for their answer

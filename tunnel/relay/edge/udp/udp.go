@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -33,6 +34,7 @@ const batch = 16
 type Config struct {
 	Flows           int           // of one endpoint
 	FlowsPerAddress int           // of one endpoint
+	OfAll           int           // of all endpoints, as far as no client has less than its part
 	Idle            time.Duration // after which a flow is forgotten
 	Amplification   int           // bytes back for a byte of a visitor not yet proved, as they are on the wire
 	// Enter decides on a visitor, as policy.Policy.Enter does: the rule that refuses it
@@ -46,11 +48,17 @@ type Config struct {
 // Ports are the udp ports of an edge.
 type Ports struct {
 	cfg                     Config
+	shares                  *shares
 	overBandwidth, unproved atomic.Uint64
 }
 
 // New returns ports of which none is open.
-func New(cfg Config) *Ports { return &Ports{cfg: cfg} }
+func New(cfg Config) *Ports {
+	if cfg.OfAll == 0 {
+		cfg.OfAll = math.MaxInt
+	}
+	return &Ports{cfg: cfg, shares: new(shares)}
+}
 
 // Dropped counts packets that did not go on: those that a bandwidth had no room for,
 // both ways, and those to visitors that may be forged, beyond the allowed amplification.
@@ -229,11 +237,12 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 		full = false
 	}
 	list := p.ep.Pick()
-	if full || len(list) == 0 {
+	if full || len(list) == 0 || !p.all.shares.take(list[0].Agent.ClientID, p.all.cfg.OfAll) {
 		return nil
 	}
 	refused, let, release := p.all.cfg.Enter(p.ep, from.Addr())
 	if !let {
+		p.all.shares.give(list[0].Agent.ClientID)
 		if now := time.Now(); p.tells(from.Addr(), now) {
 			p.all.cfg.Record(p.ep, nil, wire.Access{
 				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
@@ -402,6 +411,7 @@ func (p *Port) settle(f *flow) {
 	a.Flows.Remove(f.number)
 	f.backend.Leave()
 	f.release()
+	p.all.shares.give(a.ClientID)
 	p.ep.End()
 	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 	p.all.cfg.Record(p.ep, f.backend, wire.Access{

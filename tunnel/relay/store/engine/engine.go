@@ -59,6 +59,7 @@ type Engine struct {
 	lock   *lockfile.Lock
 	server *embedded             // nil with an external cluster
 	broken chan struct{}         // a write of server's has failed; room for one
+	full   atomic.Bool           // and its files have not been opened again since
 	back   chan struct{}         // the engine can be reached again; room for one
 	denied atomic.Pointer[error] // the last that the cluster let this user not do
 	conn   *nats.Conn

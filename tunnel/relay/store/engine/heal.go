@@ -14,6 +14,10 @@ const (
 	healMost  = time.Minute
 )
 
+// Full reports whether the files of the server in this process take no more data, as on a
+// full disk.
+func (e *Engine) Full() bool { return e.full.Load() }
+
 // heard is told what the server says of errors; it says so nowhere else.
 func (e *Engine) heard(text string) {
 	if !strings.Contains(text, "ritical write error") && !strings.Contains(text, "will be DISABLED") {
@@ -40,6 +44,7 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 		if every = min(2*every, healMost); time.Since(last) > healMost {
 			every = healPause
 		}
+		e.full.Store(true)
 		e.log.Error("the store's files take no more data; what is written is refused until they do", "data_dir", e.cfg.Dir)
 		pause := time.NewTicker(every)
 		for {
@@ -63,6 +68,7 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 			e.log.Warn("the store's files cannot be opened again yet", "error", err)
 		}
 		pause.Stop()
+		e.full.Store(false)
 		last = time.Now()
 		e.log.Info("the store's files take data again")
 		healed()
