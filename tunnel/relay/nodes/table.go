@@ -177,6 +177,14 @@ func (t *table) agent(a Agent) {
 	})
 }
 
+// client returns the id of the client that a session belongs to, or "" if there is no such
+// session.
+func (t *table) client(session string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.agents[session].ClientID
+}
+
 func (t *table) gone(session string) {
 	t.change(func() (line, bool) {
 		_, ok := t.agents[session]

@@ -154,8 +154,8 @@ func TestFlowsOfAClientsPortsAreBoundedTogether(t *testing.T) {
 	}
 	busy[2].end(func(*flow) bool { return true })
 	busy[3].end(func(*flow) bool { return true })
-	if s := all.shares; s.all != 0 || len(s.of) != 0 {
-		t.Errorf("in the end %d flows are counted, of %v", s.all, s.of)
+	if n, clients := all.shares.Taken(); n != 0 || clients != 0 {
+		t.Errorf("in the end %d flows are counted, of %d clients", n, clients)
 	}
 }
 
@@ -206,7 +206,8 @@ func TestFlowsEndThatAreIdle(t *testing.T) {
 func TestWhoIsNotLetInTakesNoPlace(t *testing.T) {
 	u := newUnserved(t, Config{Flows: 4, FlowsPerAddress: 4, OfAll: 4, Idle: time.Minute})
 	u.all.cfg.Enter = func(*routing.Endpoint, netip.Addr) (string, bool, func()) { return "deny", false, func() {} }
-	if f := u.from("192.0.2.1:1"); f != nil || u.all.shares.all != 0 {
-		t.Errorf("got flow %v, %d places taken", f, u.all.shares.all)
+	f := u.from("192.0.2.1:1")
+	if n, _ := u.all.shares.Taken(); f != nil || n != 0 {
+		t.Errorf("got flow %v, %d places taken", f, n)
 	}
 }

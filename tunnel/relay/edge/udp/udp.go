@@ -17,6 +17,7 @@ import (
 	"adit/internal/lend"
 	"adit/internal/monotime"
 	"adit/internal/netblock"
+	"adit/internal/shares"
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/routing"
@@ -48,7 +49,7 @@ type Config struct {
 // Ports are the udp ports of an edge.
 type Ports struct {
 	cfg                     Config
-	shares                  *shares
+	shares                  *shares.Shares
 	overBandwidth, unproved atomic.Uint64
 }
 
@@ -57,7 +58,7 @@ func New(cfg Config) *Ports {
 	if cfg.OfAll == 0 {
 		cfg.OfAll = math.MaxInt
 	}
-	return &Ports{cfg: cfg, shares: new(shares)}
+	return &Ports{cfg: cfg, shares: new(shares.Shares)}
 }
 
 // Dropped counts packets that did not go on: those that a bandwidth had no room for,
@@ -237,12 +238,12 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 		full = false
 	}
 	list := p.ep.Pick()
-	if full || len(list) == 0 || !p.all.shares.take(list[0].Agent.ClientID, p.all.cfg.OfAll) {
+	if full || len(list) == 0 || !p.all.shares.Take(list[0].Agent.ClientID, p.all.cfg.OfAll) {
 		return nil
 	}
 	refused, let, release := p.all.cfg.Enter(p.ep, from.Addr())
 	if !let {
-		p.all.shares.give(list[0].Agent.ClientID)
+		p.all.shares.Give(list[0].Agent.ClientID)
 		if now := time.Now(); p.tells(from.Addr(), now) {
 			p.all.cfg.Record(p.ep, nil, wire.Access{
 				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
@@ -411,7 +412,7 @@ func (p *Port) settle(f *flow) {
 	a.Flows.Remove(f.number)
 	f.backend.Leave()
 	f.release()
-	p.all.shares.give(a.ClientID)
+	p.all.shares.Give(a.ClientID)
 	p.ep.End()
 	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 	p.all.cfg.Record(p.ep, f.backend, wire.Access{
