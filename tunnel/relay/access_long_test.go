@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestLongPathsHideNothing has a visitor ask for long names among which the log
-// of others would be lost: a stored message has room for 1 MiB.
+// TestLongPathsHideNothing checks that a visitor requesting long names does not make the
+// log lose other visitors' events: a stored message has room for 1 MiB.
 func TestLongPathsHideNothing(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	get := func(method, path string) {

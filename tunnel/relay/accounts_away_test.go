@@ -11,9 +11,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestQuotaHoldsWhileTheStoreIsAway has several clients go over their quota while
-// nothing can be counted in the store: each is held, however many others there are
-// for whom the store is waited for.
+// TestQuotaHoldsWhileTheStoreIsAway lets several clients exceed their quota while nothing
+// can be counted in the store. Each is stopped, however many other clients are waiting
+// for the store.
 func TestQuotaHoldsWhileTheStoreIsAway(t *testing.T) {
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())

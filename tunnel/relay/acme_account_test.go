@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestACMEAccountThatIsOfNoUse has the account of a relay be forgotten by the authority,
-// or be damaged in the store: the next name gets its certificate by a new one.
+// TestACMEAccountThatIsOfNoUse makes the authority forget a relay's account, or damages
+// the account in the store. The next name gets its certificate through a new account.
 func TestACMEAccountThatIsOfNoUse(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	for what, c := range map[string]struct {

@@ -43,11 +43,11 @@ type acmeLab struct {
 
 var pebbleProgram = sync.OnceValues(func() (string, error) { return buildTool("github.com/letsencrypt/pebble/v2/cmd/pebble") })
 
-// oneLab is held by the lab that there is: certmagic keeps the challenges and renewals of
-// a process by their names, which all labs' are the same.
+// oneLab is held by the current lab: certmagic keeps a process's challenges and renewals
+// by name, and all labs use the same names.
 var oneLab sync.Mutex
 
-// newACMELab makes a lab once those of tests beside this one have ended.
+// newACMELab creates a lab once those of concurrent tests have ended.
 func newACMELab(tb testing.TB, challenges ...string) *acmeLab {
 	tb.Helper()
 	if testing.Short() {
@@ -155,7 +155,7 @@ func (l *acmeLab) log() string {
 	return string(text)
 }
 
-// certificate is what a visitor of a name is shown.
+// certificate returns the certificate that visitors of a name see.
 func certificate(r *testRelay, name string) (*x509.Certificate, error) {
 	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", r.Addrs().HTTPS, &tls.Config{ServerName: name, InsecureSkipVerify: true})
 	if err != nil {
@@ -243,8 +243,8 @@ func TestACMEWildcardByDNS(t *testing.T) {
 	}
 }
 
-// hurried are the options of a relay that renews seconds after it asked: a
-// certificate's hour has then 999 thousandths left.
+// hurried returns the options of a relay that renews seconds after it got a certificate,
+// when 999 thousandths of the certificate's hour are left.
 func hurried(cfg config.Config, log *lockedBuffer) Options {
 	return Options{
 		Config: cfg, Log: slog.New(slog.NewTextHandler(log, nil)),
@@ -254,7 +254,7 @@ func hurried(cfg config.Config, log *lockedBuffer) Options {
 	}
 }
 
-// loopback is where every name leads.
+// loopback resolves every name to a loopback address.
 func loopback(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 }
@@ -311,7 +311,7 @@ func TestACMEDirectoryDownAtFirst(t *testing.T) {
 	})
 }
 
-// Another node's challenge is known from the store alone.
+// Another node's challenge is known only from the store.
 func TestACMEChallengeOfAnotherNodeIsAnswered(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.ACME = &config.ACME{Directory: "https://acme.test/dir"}
@@ -391,7 +391,7 @@ func (b *lockedBuffer) String() string {
 
 const zoneSecret = "c2VjcmV0IG9mIHRoZSB6b25l"
 
-// testZone is a name server: every name is at loopback, and TXT records come by
+// testZone is a name server. Every name resolves to loopback, and TXT records arrive by
 // signed updates.
 type testZone struct {
 	addr, name string
@@ -437,7 +437,7 @@ func (z *testZone) texts(name string) []string {
 	return texts
 }
 
-// also lets the zone have TXT records of somewhere else.
+// also adds TXT records from elsewhere to the zone.
 func (z *testZone) also(more func(name string) []string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

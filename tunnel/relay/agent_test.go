@@ -133,7 +133,7 @@ type fakeAgent struct {
 	visitors sync.Map // address of this end of a connection to an origin → the visitor's
 }
 
-// originDeaf is an origin whose streams the agent takes and never answers.
+// originDeaf is an origin whose streams the agent accepts and never answers.
 const originDeaf = "deaf"
 
 func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, error) {
@@ -141,7 +141,7 @@ func dialAgent(tb testing.TB, token wire.Token, instance string) (*fakeAgent, er
 	return dialAgentBy(tb, token, instance, link.DialConfig{Transport: transport})
 }
 
-// dialAgentBy is dialAgent with what else is to be known of how to dial.
+// dialAgentBy is dialAgent with further options for dialling.
 func dialAgentBy(tb testing.TB, token wire.Token, instance string, cfg link.DialConfig) (*fakeAgent, error) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -234,7 +234,7 @@ func (a *fakeAgent) mustClaim(key string, c wire.Claim, origin string) wire.Gran
 	return g
 }
 
-// leads has the streams for a claim's paths go to other origins than its own.
+// leads sends the streams for a claim's paths to origins other than the claim's own.
 func (a *fakeAgent) leads(paths map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -342,8 +342,8 @@ func (a *fakeAgent) forward(s link.Stream) {
 	both.Wait()
 }
 
-// datagrams answers each packet of a udp visitor with what origin says: "echo",
-// or "flood" for a hundred times as much.
+// datagrams answers each packet of a udp visitor as origin says: "echo", or "flood" for a
+// hundred times as many.
 func (a *fakeAgent) datagrams(ctx context.Context) {
 	buf := make([]byte, 65535)
 	var parts wire.Reassembly
@@ -394,7 +394,7 @@ func (a *fakeAgent) datagrams(ctx context.Context) {
 	}
 }
 
-// visitor returns an HTTP client whose every name is the relay's edge.
+// visitor returns an HTTP client that resolves every name to the relay's edge.
 func (r *testRelay) visitor(tb testing.TB) *http.Client {
 	tb.Helper()
 	pool := x509.NewCertPool()
@@ -431,8 +431,8 @@ func get(tb testing.TB, c *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// serveEach is an origin that speaks no HTTP: serve has each connection to it, which is
-// closed afterwards.
+// serveEach starts an origin that does not speak HTTP. It passes each connection to
+// serve, and closes it afterwards.
 func serveEach(tb testing.TB, serve func(net.Conn)) (addr string) {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -484,8 +484,8 @@ func eventually(tb testing.TB, what string, f func() bool) {
 	}
 }
 
-// recorded waits until the newest access event is as it should be: an event is
-// written after the visitor has its answer.
+// recorded waits until the newest access event is as expected: an event is written after
+// the visitor has its answer.
 func recorded(tb testing.TB, r *Relay, what string, holds func(e wire.Access) bool) {
 	tb.Helper()
 	var newest []wire.Access

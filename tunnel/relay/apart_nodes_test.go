@@ -12,9 +12,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestNamesBesideEachOtherAreGivenToOneClientAtTwoNodes has two clients be given names
-// one of which is under the other at two nodes, after each node has looked and has seen
-// nothing of the other's.
+// TestNamesBesideEachOtherAreGivenToOneClientAtTwoNodes gives two clients names, one of
+// which is under the other, at two nodes. Each node has already checked and seen nothing
+// of the other's name.
 func TestNamesBesideEachOtherAreGivenToOneClientAtTwoNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	c.awaitWhole(c.all...)

@@ -10,7 +10,7 @@ import (
 	"adit/tunnel/relay/sink"
 )
 
-// attendance is who may have agents, and who has.
+// attendance lists the clients that may have agents, and whether each has one.
 func (r *Relay) attendance() []alerts.Client {
 	connected := make(map[string]bool)
 	r.far.Each(func(of roster.Agent, _ iter.Seq2[string, routing.Face]) { connected[of.Client] = true })
@@ -31,10 +31,11 @@ func (r *Relay) attendance() []alerts.Client {
 	return list
 }
 
-// tellsOfClients reports whether this node is the first of those that stay.
+// tellsOfClients reports whether this node is the one that sends news of clients: the
+// first of the nodes that are not shutting down.
 func (r *Relay) tellsOfClients() bool {
 	if r.roster.Closed() {
-		return false // all leave, and are not away
+		return false // all agents are leaving, which does not make them away
 	}
 	if r.members == nil {
 		return true
@@ -43,8 +44,9 @@ func (r *Relay) tellsOfClients() bool {
 	return len(others) == 0 || r.id < others[0].ID
 }
 
-// tellOfClient has the sinks told. Of who is away since the node that had its agent was
-// lost, or has left two nodes at once, the store says still that it is connected.
+// tellOfClient passes a client's news to the sinks. If the client is away because its
+// agent's node was lost, or because the agent left two nodes at the same time, the store
+// still says that it is connected. That is corrected here.
 func (r *Relay) tellOfClient(c sink.Client) {
 	r.sinks.Client(c)
 	if a, ok := r.store.Activities.Get(c.ClientID); ok && c.State == sink.Away && a.Seen.Connected {

@@ -14,7 +14,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// newsOfClients gives a relay a sink for what it tells of clients.
+// newsOfClients gives a relay a sink for its news of clients.
 func newsOfClients(t *testing.T, r *testRelay) <-chan string {
 	t.Helper()
 	got := make(chan string, 100)
@@ -74,7 +74,7 @@ func TestSinksAreToldOfClients(t *testing.T) {
 	awaitNews(t, news, "n: shop connected")
 }
 
-// TestOneNodeTellsOfClients has an agent at one of two nodes, and then at the other.
+// TestOneNodeTellsOfClients connects an agent to one of two nodes, and then to the other.
 func TestOneNodeTellsOfClients(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 0)

@@ -42,7 +42,7 @@ func (r *Relay) openAuthority(ctx context.Context) error {
 	return err
 }
 
-// daily is a certificate that is issued anew every day.
+// daily is a certificate that is reissued every day.
 type daily struct {
 	issue func() (tls.Certificate, error)
 
@@ -72,7 +72,7 @@ func (r *Relay) publicHost() string {
 	return r.cfg.Domain
 }
 
-// tunnelAddr is where agents find the relay.
+// tunnelAddr returns the address at which agents find the relay.
 func (r *Relay) tunnelAddr() string {
 	return net.JoinHostPort(r.publicHost(), strconv.Itoa(publicPort(r.cfg.PublicTunnelPort, r.listener.Addr())))
 }
@@ -104,8 +104,8 @@ func (r *Relay) openCertificates(ctx context.Context, plain, secure net.Addr) (f
 	return r.file.Get, nil
 }
 
-// openACME sets up the certificates of an authority, if it is configured. The
-// edge's listeners are open.
+// openACME sets up the certificates of an ACME authority, if one is configured. The
+// edge's listeners must be open.
 func (r *Relay) openACME(plain, secure net.Addr) error {
 	if r.cfg.ACME == nil {
 		return nil
@@ -119,7 +119,7 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 		claim, _ := r.store.Claims.Get(claims.TargetDomain(subject))
 		return claim.ClientID
 	}
-	c.Wait = r.cfg.Limits.Edge().HeaderTime * 3 / 4 // what is left is for the handshake itself
+	c.Wait = r.cfg.Limits.Edge().HeaderTime * 3 / 4 // the rest is for the handshake itself
 	c.HTTP, _ = netip.ParseAddrPort(plain.String())
 	c.HTTPS, _ = netip.ParseAddrPort(secure.String())
 	if r.opts.certs != nil {
@@ -129,11 +129,11 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 	return nil
 }
 
-// CAFile is the certificate that visitors must trust where the relay has no
+// CAFile returns the path of the certificate that visitors must trust if the relay has no
 // public one.
 func (r *Relay) CAFile() string { return filepath.Join(r.cfg.DataDir, datadir.CAFile) }
 
-// certifiable reports why visitors of a tunnel could not be shown a certificate.
+// certifiable returns an error if the relay cannot get a certificate for a tunnel's name.
 func (r *Relay) certifiable(tunnelType, name string) error {
 	if tunnelType != wire.TypeHTTPS || !wildcard.Is(name) || r.acme == nil || r.acme.Wildcards() || r.file != nil && r.file.Covers(name) != nil {
 		return nil
@@ -141,7 +141,8 @@ func (r *Relay) certifiable(tunnelType, name string) error {
 	return wire.Forbidden("domain", "the relay gets no certificate for %s: authorities give those for dns-01 only, which it is not set up for; choose the type http or tls, or ask its operator", name)
 }
 
-// certificateOf is what visitors of a name are shown, by whoever shows it.
+// certificateOf returns the certificate that visitors of a name see, whichever source it
+// comes from.
 func (r *Relay) certificateOf(ctx context.Context, name string) *console.Certificate {
 	if r.file != nil {
 		if leaf := r.file.Covers(name); leaf != nil {
@@ -165,8 +166,9 @@ func (r *Relay) certificateOf(ctx context.Context, name string) *console.Certifi
 	return c
 }
 
-// certificatesEnd is when the public certificate ends, of those that this node shows,
-// that ends first, by where it comes from. A source that has none is missing.
+// certificatesEnd returns, for each source of public certificates, the earliest expiry
+// among those that this node serves. A source without certificates is missing from the
+// map.
 func (r *Relay) certificatesEnd() map[string]time.Time {
 	ends := make(map[string]time.Time)
 	if r.file != nil {

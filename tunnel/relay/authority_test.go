@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheAuthoritysFileIsReplacedAsAWhole: one that a full disk or an end of power has
-// cut, and nobody who reads it meanwhile gets a part.
+// TestTheAuthoritysFileIsReplacedAsAWhole replaces a file that was cut short by a full
+// disk or a power failure. Nobody who reads it meanwhile gets only a part.
 func TestTheAuthoritysFileIsReplacedAsAWhole(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	r := startRelay(t, cfg)

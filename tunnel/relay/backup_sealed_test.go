@@ -10,9 +10,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestRestoreSealsWhatTheRelayWould holds that a backup comes into a cluster sealed
-// with the relay's secret, as the relay itself writes: private keys do not lie
-// there as plain text until it is started.
+// TestRestoreSealsWhatTheRelayWould checks that a backup restored into a cluster is
+// sealed with the relay's secret, as the relay itself would do. Private keys must not lie
+// there as plain text until the relay is started.
 func TestRestoreSealsWhatTheRelayWould(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	const account = `{"name":"ann","totp":"JBSWY3DPEHPK3PXP"}`

@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestOriginThatRefusesLeavesTheTurn stops one of two origins and starts it
-// again: no request fails, and it gets its share back by itself.
+// TestOriginThatRefusesLeavesTheTurn stops one of two origins and starts it again. No
+// request fails, and the origin gets its share back without help.
 func TestOriginThatRefusesLeavesTheTurn(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")
@@ -45,8 +45,8 @@ func TestOriginThatRefusesLeavesTheTurn(t *testing.T) {
 	eventually(t, "it gets its share", func() bool { _, body := get(t, visitor, g.PublicURL); return body == "flaky" })
 }
 
-// TestBusyTunnelsGetFewerVisitors holds the requests of one of two tunnels open:
-// the other gets those that come then.
+// TestBusyTunnelsGetFewerVisitors holds the requests to one of two tunnels open. The
+// other one gets those that come in the meantime.
 func TestBusyTunnelsGetFewerVisitors(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")

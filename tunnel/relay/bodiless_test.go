@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestNoBodyIsNoBody asks without a body: by HTTP/3 that is seen by the end of the
-// stream alone, as it may be by HTTP/2, and an origin must not be sent chunks of nothing.
+// TestNoBodyIsNoBody sends requests without a body. Over HTTP/3, and perhaps over HTTP/2,
+// only the end of the stream shows that there is none. The origin must not be sent empty
+// chunks.
 func TestNoBodyIsNoBody(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// boundTurn is how often a node looks whether its clients have more tunnels than they
-// may have at once.
+// boundTurn is how often a node checks whether its clients run more tunnels than they
+// may.
 const boundTurn = 5 * time.Second
 
-// bound holds clients to how many tunnels they may have at once, until ctx ends: agents
-// that come to several nodes at the same moment are counted by each without the others.
+// bound enforces the limit on clients' running tunnels until ctx ends. The limit may be
+// exceeded when agents come to several nodes at the same moment, as each node counts
+// without the others.
 func (r *Relay) bound(ctx context.Context) {
 	tick := time.NewTicker(boundTurn)
 	defer tick.Stop()
@@ -24,8 +25,8 @@ func (r *Relay) bound(ctx context.Context) {
 	}
 }
 
-// boundClients takes away what the clients of sessions here have too much. The other
-// nodes do the same with theirs, and all go by one order; see surplus.
+// boundClients takes down the surplus tunnels of the clients with sessions here. The
+// other nodes do the same with theirs, and all nodes use the same order; see surplus.
 func (r *Relay) boundClients() {
 	looked := make(map[string]bool) // whether a client has too many
 	for _, s := range r.roster.All() {

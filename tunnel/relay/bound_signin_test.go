@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// signsIn is an origin that says who has signed in by a connection.
+// signsIn starts an origin that says who has signed in on a connection.
 func signsIn(t *testing.T) string {
 	t.Helper()
 	return rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
@@ -34,9 +34,9 @@ func signsIn(t *testing.T) string {
 	})
 }
 
-// TestSignInOfAConnectionIsItsVisitors has an origin that takes all requests of a
-// connection for those of who signed in by it, as servers with NTLM do (RFC 4559, section
-// 6). A visitor stays signed in, and is so for nobody else.
+// TestSignInOfAConnectionIsItsVisitors uses an origin that attributes all requests on a
+// connection to whoever signed in on it, as servers with NTLM do (RFC 4559, section 6). A
+// visitor stays signed in, and nobody else is.
 func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	url := s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, signsIn(t)).PublicURL
@@ -68,8 +68,8 @@ func TestSignInOfAConnectionIsItsVisitors(t *testing.T) {
 	ask(second, "", "negotiate bob")
 }
 
-// TestSignInOfAConnectionEndsWithItsVisitor: who comes by the port that a visitor had a
-// moment ago, as another user of the same machine can, is not signed in.
+// TestSignInOfAConnectionEndsWithItsVisitor checks that somebody who uses the port that a
+// visitor had a moment ago, as another user of the same machine can, is not signed in.
 func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "signs"}, signsIn(t))
@@ -99,8 +99,9 @@ func TestSignInOfAConnectionEndsWithItsVisitor(t *testing.T) {
 	ask("", "nobody")
 }
 
-// TestStepsOfASignInFindTheirConnection has a visitor ask for more while it signs in, as
-// browsers do by HTTP/2, of an origin that goes by each connection, as servers with NTLM do.
+// TestStepsOfASignInFindTheirConnection makes a visitor send other requests while it
+// signs in, as browsers do over HTTP/2. The origin treats each connection separately, as
+// servers with NTLM do.
 func TestStepsOfASignInFindTheirConnection(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	var asked atomic.Int64
@@ -163,7 +164,7 @@ func TestStepsOfASignInFindTheirConnection(t *testing.T) {
 	}
 }
 
-// TestSignInOfAConnectionStaysWithItsAgent, of those that share a name.
+// TestSignInOfAConnectionStaysWithItsAgent checks this for agents that share a name.
 func TestSignInOfAConnectionStaysWithItsAgent(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token, url := r.client(t, "shop"), ""
@@ -191,9 +192,9 @@ func TestSignInOfAConnectionStaysWithItsAgent(t *testing.T) {
 	}
 }
 
-// TestSignInOfAConnectionGoesOnBehindAnUpload has an origin ask for the next step of a
-// sign-in before it has read the body that came with the last, as servers with NTLM do whose
-// visitors send the body with each.
+// TestSignInOfAConnectionGoesOnBehindAnUpload uses an origin that asks for the next step
+// of a sign-in before it has read the body of the last one, as servers with NTLM do when
+// visitors send the body with every step.
 func TestSignInOfAConnectionGoesOnBehindAnUpload(t *testing.T) {
 	const size = 20
 	s := startSite(t, testConfig(t.TempDir()), text(""))

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	givenTries = 32 // to find a free name or port
+	givenTries = 32 // tries to find a free name or port
 	givenChars = "bcdfghjkmnpqrstvwxz23456789"
 	givenLen   = 10
 )
 
-// claim gives a tunnel its public face; s.claiming is held.
+// claim gives a tunnel its public face. s.claiming must be held.
 func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Grant, error) {
 	r := s.relay
 	if s.gone.Load() {
@@ -86,20 +86,20 @@ func (s *session) claim(ctx context.Context, key string, c wire.Claim) (wire.Gra
 			PolicyRevision: r.store.Policies.Revision(t.face.Target), Store: r.store.ID(),
 		})
 	}
-	r.claimChanged(t.face.Target) // meanwhile, perhaps
+	r.claimChanged(t.face.Target) // it may have changed in the meantime
 	r.log.Info("tunnel up", "client", s.client.Name, "key", key, "public_url", t.url)
 	return wire.Grant{
 		EndpointID: t.face.ID(), Number: t.backend.Number, Domain: t.face.Domain, RemotePort: t.face.Port, PublicURL: t.url,
 	}, nil
 }
 
-// placing is a tunnel that is to get a public face.
+// placing is a tunnel that is about to get a public face.
 type placing struct {
 	key    string
 	claim  wire.Claim
 	scope  scope.Scope    // of the client
-	held   []claims.Claim // that the tunnel has already
-	before *tunnel        // as it runs now; nil if it does not
+	held   []claims.Claim // that the tunnel already has
+	before *tunnel        // the running tunnel; nil if there is none
 }
 
 // place takes a target for the tunnel and opens its face.
@@ -197,8 +197,8 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 	return nil, &wire.Problem{Code: wire.CodeLimit, Message: "no port is free; ask the relay's operator for more"}
 }
 
-// open takes the face's target and serves it. If it cannot be served, the tunnel
-// gives back what it did not have before; a target that its client had stays the
+// open takes the face's target and serves it. If the target cannot be served, the tunnel
+// gives it back, unless it had it before. A target that its client already had stays the
 // client's.
 func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	r, c := s.relay, p.claim
@@ -217,14 +217,14 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 	case errors.Is(err, claims.ErrMode):
 		return nil, &wire.Problem{Code: wire.CodeTaken, Field: "mode", Message: faceName(face) + " is in use in another mode; choose that mode, or another name or port"}
 	case err != nil:
-		if fresh && taken.Target != "" { // it was to be written
+		if fresh && taken.Target != "" { // it may have been written
 			r.doubts.add(taken, served{s, p.key})
 		}
 		return nil, err
 	}
 	giveBack := func() {
 		if !had && (fresh || len(taken.Holders) > 1) {
-			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // why it is not served says more
+			_ = r.store.Claims.Release(ctx, face.Target, s.client.ID, s.hello.Instance, p.key) // the first error says more
 		}
 	}
 	if fresh {
@@ -240,7 +240,7 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 		giveBack()
 		return nil, err
 	}
-	r.store.Policies.Revision(face.Target) // a policy that came a moment ago is in force by now
+	r.store.Policies.Revision(face.Target) // waits until a policy set a moment ago is in force
 	backend := routing.NewBackend(&s.agent, p.key, c)
 	if p.before != nil && p.before.face == face {
 		backend.Number = p.before.backend.Number
@@ -264,8 +264,9 @@ func (s *session) open(ctx context.Context, p placing, face routing.Face) (*tunn
 	return &tunnel{face: face, backend: backend, endpoint: ep, url: r.publicURL(face), ephemeral: c.Ephemeral}, nil
 }
 
-// lost reports whether a tunnel that asks for no name or port in particular cannot have
-// again what it had: else that is its own still, and what was in the way may pass.
+// lost reports whether a tunnel that asks for no particular name or port cannot get back
+// the one that it had. Otherwise that one is still its own, and the obstacle may be
+// temporary.
 func lost(err error) bool {
 	var p *wire.Problem
 	return errors.As(err, &p) && (p.Code == wire.CodeTaken || p.Code == wire.CodeForbidden) && p.Field != fieldPolicy
@@ -288,17 +289,17 @@ func faceName(f routing.Face) string {
 	return "the name " + f.Domain
 }
 
-// giving is what becomes of the name or port of a tunnel that is released.
+// giving says what happens to the name or port of a tunnel that is released.
 type giving int
 
 const (
-	kept    giving = iota // it stays the tunnel's
-	given                 // it is given back; the tunnel may have another
+	kept    giving = iota // the tunnel keeps it
+	given                 // it is given back; the tunnel may get another
 	deleted               // it is given back with the tunnel
 )
 
-// release closes a tunnel's face; s.claiming is held. A tunnel that is not there is no
-// error.
+// release closes a tunnel's face. It is no error if the tunnel does not exist. s.claiming
+// must be held.
 func (s *session) release(ctx context.Context, key string, name giving) error {
 	s.mu.Lock()
 	t := s.tunnels[key]
@@ -316,8 +317,8 @@ func (s *session) release(ctx context.Context, key string, name giving) error {
 		return nil
 	}
 	for _, c := range s.relay.store.Claims.OfTunnel(s.client.ID, s.hello.Instance, key) {
-		// Who deletes a tunnel from a file may have it there again tomorrow, at its name;
-		// names of ephemeral ones are not asked for again.
+		// A tunnel deleted from a file may be back there tomorrow and want the same name;
+		// names of ephemeral tunnels are not asked for again.
 		ephemeral := slices.ContainsFunc(c.Holders, func(h claims.Holder) bool {
 			return h.Instance == s.hello.Instance && h.Key == key && h.Ephemeral
 		})
@@ -344,7 +345,7 @@ func randomBelow(n int) int {
 	return int(v.Int64())
 }
 
-// publicURL is where visitors find a face.
+// publicURL returns the URL at which visitors reach a face.
 func (r *Relay) publicURL(f routing.Face) string {
 	switch f.Type {
 	case wire.TypeHTTP:

@@ -15,8 +15,8 @@ import (
 	"adit/internal/certtest"
 )
 
-// TestSessionsTakenUpAgainAreJudged resumes TLS sessions, whose certificates are in
-// their tickets.
+// TestSessionsTakenUpAgainAreJudged resumes TLS sessions, whose certificates are in their
+// tickets.
 func TestSessionsTakenUpAgainAreJudged(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("served"))
 	home, another := certtest.New(t, "Home"), certtest.New(t, "Another")
@@ -76,8 +76,8 @@ func TestSessionsTakenUpAgainAreJudged(t *testing.T) {
 	}
 }
 
-// TestWhoIsRefusedMayPresentAnother has visitors whose connections are kept, as those of
-// programs are that renew their certificates while they run.
+// TestWhoIsRefusedMayPresentAnother uses visitors that keep their connections, as
+// programs do that renew their certificates while they run.
 func TestWhoIsRefusedMayPresentAnother(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	s := startSite(t, testConfig(t.TempDir()), text("served"))

@@ -9,7 +9,8 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// TestCertificatesAreExplained asks what would become of who presents one.
+// TestCertificatesAreExplained asks what would happen to a visitor that presents a
+// certificate.
 func TestCertificatesAreExplained(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("served"))
 	home := certtest.New(t, "Home")

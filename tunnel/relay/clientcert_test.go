@@ -29,14 +29,14 @@ import (
 	"adit/tunnel/wire"
 )
 
-// certified is a policy that lets in those whom an authority has given a certificate.
+// certified returns a policy that lets in those with a certificate from an authority.
 func certified(authorities string, names ...string) string {
 	doc, _ := json.Marshal(policy.Document{ClientCertificates: &policy.ClientCertificates{Authorities: authorities, Names: names}})
 	return string(doc)
 }
 
-// named answers with the headers that tell who came, and with all that a stranger
-// might say in their place.
+// named answers with the headers that say who the visitor is, and with everything that a
+// stranger might say instead.
 func named(w http.ResponseWriter, r *http.Request) {
 	var told []string
 	for name, values := range r.Header {
@@ -48,8 +48,8 @@ func named(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "who: %s", strings.Join(told, " "))
 }
 
-// presenter presents a certificate whenever it is asked, whoever is said to be let in;
-// without one it presents none. It counts how often it was asked.
+// presenter presents a certificate whenever it is asked for one, whatever authorities are
+// accepted. Without a certificate, it presents none. It counts how often it was asked.
 type presenter struct {
 	certificate tls.Certificate
 	asked       atomic.Int32
@@ -161,7 +161,7 @@ func TestClientCertificatesLetIn(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreAskedForWhereTheyLetIn counts at which names a visitor is asked.
+// TestCertificatesAreAskedForWhereTheyLetIn counts for which names a visitor is asked.
 func TestCertificatesAreAskedForWhereTheyLetIn(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("served"))
 	other := s.agent.mustClaim("other", wire.Claim{Type: wire.TypeHTTPS, Domain: "other"}, s.agent.origins[1]).PublicURL
@@ -197,8 +197,8 @@ func TestCertificatesAreAskedForWhereTheyLetIn(t *testing.T) {
 	count("without it again", s.https, 200, 0)
 }
 
-// TestConnectionsThatWereNotAsked has requests come by connections that were opened
-// before the policy, or for another name.
+// TestConnectionsThatWereNotAsked sends requests on connections that were opened before
+// the policy was set, or for another name.
 func TestConnectionsThatWereNotAsked(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	wildcardFiles(t, &cfg, "*.relay.test") // one certificate for all, as browsers want it for that
@@ -283,8 +283,8 @@ func TestConnectionsThatWereNotAsked(t *testing.T) {
 	conn.Close()
 }
 
-// TestOpenVisitsEndWithTheirCertificates has WebSockets whose certificates are let in
-// no more.
+// TestOpenVisitsEndWithTheirCertificates opens WebSockets whose certificates are then no
+// longer accepted.
 func TestOpenVisitsEndWithTheirCertificates(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -346,8 +346,8 @@ func TestOpenVisitsEndWithTheirCertificates(t *testing.T) {
 	}
 }
 
-// TestCertificatesAtAnotherNode has a visitor come by one node to a client at another,
-// and the other learn of the policy.
+// TestCertificatesAtAnotherNode sends a visitor through one node to a client at another,
+// which has to learn about the policy.
 func TestCertificatesAtAnotherNode(t *testing.T) {
 	c := startNodes(t, 2)
 	s := &site{testRelay: c.all[0]}
@@ -374,7 +374,7 @@ func TestCertificatesAtAnotherNode(t *testing.T) {
 	}
 }
 
-// TestMoreThanMayBePresented has strangers present what costs much to keep or verify.
+// TestMoreThanMayBePresented presents certificates that are expensive to keep or verify.
 func TestMoreThanMayBePresented(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("served"))
 	home := certtest.New(t, "Home")
@@ -410,7 +410,7 @@ func TestMoreThanMayBePresented(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfOpenSSL has programs of others make certificates and present them.
+// TestCertificatesOfOpenSSL makes and presents certificates with other programs.
 func TestCertificatesOfOpenSSL(t *testing.T) {
 	openssl, curl := require.Tool(t, "openssl"), require.Tool(t, "curl")
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(named))

@@ -20,19 +20,19 @@ func (r *Relay) newToken() wire.Token {
 // Scope is what a client may have.
 type Scope = scope.Scope
 
-// Clients is the relay's clients, to be added, rotated and revoked.
+// Clients returns the registry through which clients are added, rotated and revoked.
 func (r *Relay) Clients() clients.Registry { return clients.Registry{Store: r.store, Mint: r.newToken} }
 
-// clientChanged holds a client's sessions to what the client is now: those of a
-// revoked or expired one end, and tunnels outside of its scope are taken away. The
-// others hear that they may ask again for what they were refused.
+// clientChanged applies a change of a client to its sessions. Sessions of a revoked or
+// expired client end, and tunnels outside the client's scope are taken down. The
+// remaining sessions are told that they may again ask for what they were refused.
 func (r *Relay) clientChanged(c store.Client) {
 	r.task(func() { r.accounts.Apply(c.ID) })
 	r.endTrials(c)
 	for _, s := range r.roster.All() {
 		switch {
 		case s.client.ID != c.ID:
-			if s.client.Name == c.Name { // the name is a new client's
+			if s.client.Name == c.Name { // the name now belongs to a new client
 				r.dismiss(s, "the client was revoked", 0)
 			}
 		case !c.Active():
@@ -46,9 +46,9 @@ func (r *Relay) clientChanged(c store.Client) {
 	}
 }
 
-// lapsed ends a session whose client's time is over, or that of the token that it
-// began with, and reports whether it does. A token that was replaced may be in other
-// hands.
+// lapsed ends a session if its client has expired, or if the token that it began with is
+// no longer accepted, and reports whether it did. A replaced token may be in someone
+// else's hands.
 func (r *Relay) lapsed(s *session, c store.Client, now time.Time) bool {
 	switch {
 	case c.Expired(now):
@@ -61,16 +61,16 @@ func (r *Relay) lapsed(s *session, c store.Client, now time.Time) bool {
 	return true
 }
 
-// expiredRetry is when agents of an expired client ask again, in seconds: its
-// operator may have given it more time, and has no way to tell them.
+// expiredRetry is after how many seconds the agents of an expired client try again. Its
+// operator may have extended the client's time, and has no other way to tell them.
 const expiredRetry = 300
 
 func expiredReason(c store.Client) string {
 	return "the client's time ended on " + c.Scope.Expires.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// dismiss ends a session whose client may no longer connect, or not before
-// retryAfter seconds if that is not 0.
+// dismiss ends a session whose client may no longer connect, or only after retryAfter
+// seconds if that is not 0.
 func (r *Relay) dismiss(s *session, reason string, retryAfter int) {
 	if s.gone.Swap(true) {
 		return
@@ -87,7 +87,7 @@ func (r *Relay) dismiss(s *session, reason string, retryAfter int) {
 	})
 }
 
-// watchExpiry ends the sessions of clients and tokens whose time is over.
+// watchExpiry ends the sessions of clients and tokens that have expired.
 func (r *Relay) watchExpiry(ctx context.Context) {
 	tick := time.NewTicker(expiryCheck)
 	defer tick.Stop()
@@ -107,7 +107,7 @@ func (r *Relay) watchExpiry(ctx context.Context) {
 
 const expiryCheck = 500 * time.Millisecond
 
-// mayBeBack reports whether a target is of a client whose agents are let in.
+// mayBeBack reports whether a target belongs to a client whose agents are let in.
 func (r *Relay) mayBeBack(target string) bool {
 	claim, _ := r.store.Claims.Get(target)
 	c, ok := r.store.Clients.ByID(claim.ClientID)

@@ -20,7 +20,7 @@ import (
 	"adit/tunnel/relay/signin"
 )
 
-// openConsole makes or reads the admin token and sets the console up.
+// openConsole creates or reads the admin token and sets up the console.
 func (r *Relay) openConsole(context.Context) error {
 	var err error
 	if r.admin, err = datadir.AdminToken(r.cfg.DataDir); err != nil {
@@ -37,7 +37,7 @@ func (r *Relay) openConsole(context.Context) error {
 	return err
 }
 
-// publish writes the file that commands on this machine find the relay by.
+// publish writes the file through which commands on this machine find the relay.
 func (r *Relay) publish() (remove func(), err error) {
 	return datadir.WriteRuntime(r.cfg.DataDir, datadir.Runtime{
 		ConsoleURL: "http://" + discovery.ConnectAddr(r.page.Addr().String()),
@@ -51,7 +51,7 @@ func (r *Relay) serveConsole(ctx context.Context) error {
 		Handler: r.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog:                     slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
-		DisableGeneralOptionsHandler: true, // OPTIONS * passes the guards, too
+		DisableGeneralOptionsHandler: true, // OPTIONS * must pass the guards, too
 	}
 	always := http.Header{}
 	console.Secure(always)
@@ -70,8 +70,8 @@ func (r *Relay) serveConsole(ctx context.Context) error {
 	return nil
 }
 
-// openSetup makes or reads the set-up code, or removes its file if the console
-// has an account.
+// openSetup creates or reads the set-up code, or removes its file if the console has an
+// account.
 func (r *Relay) openSetup() (err error) {
 	if _, _, done := r.store.Operators.Get("setup"); done {
 		if err := datadir.RemoveSetupCode(r.cfg.DataDir); err != nil {
@@ -83,17 +83,18 @@ func (r *Relay) openSetup() (err error) {
 	return err
 }
 
-// SetupCode makes the console's first administrator; "" if there is one.
+// SetupCode returns the code that creates the console's first administrator, or "" if
+// there is one already.
 func (r *Relay) SetupCode() string { return r.setup }
 
-// setupDone forgets the set-up code.
+// setupDone removes the set-up code.
 func (r *Relay) setupDone() {
 	if err := datadir.RemoveSetupCode(r.cfg.DataDir); err != nil {
 		r.log.Warn("the set-up code's file is left behind; it is worth nothing any more", "error", err)
 	}
 }
 
-// operator answers the console.
+// operator returns what answers the console's requests.
 func (r *Relay) operator() *operator.Operator {
 	addrs := r.Addrs()
 	return operator.New(operator.Config{

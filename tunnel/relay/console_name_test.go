@@ -8,8 +8,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestConsolesNameIsNoClients: who serves the name of the console at the visitors' port is
-// sent the cookie of an operator whose console is at another port of that name.
+// TestConsolesNameIsNoClients checks this because whoever serves the console's name at
+// the visitors' port is sent the cookie of an operator whose console is at another port
+// of that name.
 func TestConsolesNameIsNoClients(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Console.AllowedHosts = []string{"Console.Relay.test", "admin.ops.relay.test", "192.0.2.1"}
@@ -29,7 +30,7 @@ func TestConsolesNameIsNoClients(t *testing.T) {
 		}
 	}
 
-	// The operator may publish the console by a tunnel.
+	// The operator may publish the console through a tunnel.
 	_, token, err := r.Clients().Add(context.Background(), "operator", Scope{Domains: []string{"console"}})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func TestConsolesNameIsNoClients(t *testing.T) {
 	if code, body := r.page(t, v, "console.relay.test"); code != http.StatusOK || body != "console" {
 		t.Errorf("the operator's own tunnel: got %d %q", code, body)
 	}
-	// A client that has the name may have it again, whatever it may have now.
+	// A client that has the name may have it again, whatever its scope is now.
 	if _, err := r.store.Clients.SetScope(t.Context(), "operator", Scope{}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -23,18 +23,18 @@ const (
 	pingTime      = 15 * time.Second
 	maxErrorsKept = 100
 	accessTurn    = 50 * time.Millisecond
-	maxAhead      = time.Hour // by which the clock of an agent may be before ours
+	maxAhead      = time.Hour // by how much an agent's clock may be ahead of ours
 )
 
 var claimKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// controlPlane is that of all sessions: a relay may have many thousands, and most
-// of them ask for little. A request is of the session in its context; see inContext.
+// controlPlane is shared by all sessions: a relay may have many thousands, and most of
+// them ask for little. A request belongs to the session in its context; see inContext.
 var controlPlane = routes()
 
 type sessionKey struct{}
 
-// inContext returns ctx for requests of the session.
+// inContext returns a context for the requests of the session.
 func (s *session) inContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
@@ -45,7 +45,7 @@ func routes() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			s := r.Context().Value(sessionKey{}).(*session)
 			if !s.enter() {
-				return // nobody hears the answer
+				return // nobody is left to read the answer
 			}
 			defer s.requests.Done()
 			r.Body = http.MaxBytesReader(w, r.Body, most)
@@ -86,7 +86,7 @@ var problemStatus = map[string]int{
 	wire.CodeHere:         http.StatusConflict,
 }
 
-// refuse maps an error to an answer.
+// refuse answers a request with an error.
 func (s *session) refuse(w http.ResponseWriter, err error) {
 	var p *wire.Problem
 	if !errors.As(err, &p) {
@@ -109,7 +109,7 @@ func (s *session) refuse(w http.ResponseWriter, err error) {
 
 func readJSON(r *http.Request, v any) error {
 	dec := json.NewDecoder(r.Body)
-	// Unknown fields are let through: a newer agent may say more.
+	// Unknown fields are allowed, since a newer agent may send more.
 	if err := dec.Decode(v); err != nil {
 		return &wire.Problem{Code: wire.CodeInvalid, Message: "the request's body does not parse"}
 	}
@@ -142,7 +142,8 @@ func (s *session) serveHello(w http.ResponseWriter, r *http.Request) error {
 		if errors.As(err, &p) {
 			s.relay.counts.Hello(p.Code)
 		}
-		// One try: the session ends when the agent has had time to read why.
+		// An agent gets one attempt. The session ends once the agent has had time to read
+		// why.
 		s.relay.task(func() {
 			wait := time.NewTimer(time.Second)
 			defer wait.Stop()
@@ -187,8 +188,8 @@ func (s *session) authenticate(h wire.Hello) error {
 	}
 	client, ok := s.relay.store.Clients.Authenticate(h.Secret, time.Now())
 	if m := s.relay.members; !ok && m != nil && !m.Sure() {
-		// An agent does not ask again after a refusal, and it may be of a client
-		// that another node has added a moment ago.
+		// An agent does not ask again after a refusal, and it may belong to a client that
+		// another node added a moment ago.
 		return &wire.Problem{Code: wire.CodeUnavailable, Message: "this node of the relay is cut off from its store, and cannot tell whether the auth token is good"}
 	}
 	if !ok {
@@ -219,7 +220,7 @@ func (s *session) authenticate(h wire.Hello) error {
 		s.mu.Unlock()
 		s.named()
 	}
-	// A revocation that came in between did not find the session.
+	// A revocation that came in the meantime did not find the session.
 	if now, ok := s.relay.store.Clients.Get(client.Name); !ok || now.ID != client.ID || !now.Takes(s.secret, time.Now()) {
 		s.relay.task(func() { s.link.Close("the client was revoked") })
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token was revoked"}
@@ -247,8 +248,8 @@ func (s *session) serveClaim(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, grant)
 }
 
-// alone calls f while nothing else is done to the session's claims, by the relay
-// either. f must not answer the agent, who may read no answers.
+// alone calls f while nothing else changes the session's claims, not even the relay. f
+// must not write an answer to the agent, which may not read it.
 func (s *session) alone(f func() error) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
@@ -273,28 +274,30 @@ func (s *session) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// visited tells the agent of a visitor of its tunnels, if it wants to know; it
+// visited tells the agent about a visitor of its tunnels, if it wants to know. The event
 // may be dropped.
 func (s *session) visited(e wire.Access) {
 	if s.unobserved.Load() {
 		return
 	}
-	event := e // e itself stays off the heap where nobody wants it
+	event := e // keeps e itself off the heap if nobody wants it
 	select {
 	case s.accessEvents() <- &wire.Event{Type: wire.EventAccess, Key: event.Key, Access: &event}:
 	default:
 	}
 }
 
-// accessEvents is the queue of access events. It is made for who wants them: most
-// agents do not, and it is larger than all else of an idle session here.
+// accessEvents returns the queue of access events. It is created only for agents that
+// want them. Most do not, and the queue is larger than everything else that an idle
+// session needs here.
 func (s *session) accessEvents() chan *wire.Event {
 	s.observing.Do(func() { s.access = make(chan *wire.Event, accessPerTurn) })
 	return s.access
 }
 
-// serveEvents writes events until the session ends: what the agent must know at
-// once, access events together in turns, since a busy tunnel has many.
+// serveEvents writes events until the session ends. Events that the agent must know are
+// written immediately. Access events are written in batches, since a busy tunnel has
+// many.
 func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	s.unobserved.Store(r.URL.Query().Get(wire.ParamAccess) == wire.AccessNone)
 	var access <-chan *wire.Event
@@ -305,7 +308,7 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
 	ping := time.NewTicker(pingTime)
 	defer ping.Stop()
-	turn := time.NewTimer(accessTurn) // set only after access events: an idle session wakes nobody
+	turn := time.NewTimer(accessTurn) // set only after access events, so that an idle session wakes nobody
 	defer turn.Stop()
 	next := &wire.Event{Type: wire.EventPing}
 	for {
@@ -341,8 +344,8 @@ func (s *session) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// encodeWaiting writes the access events that wait. It waits for none: another
-// stream of the same agent may take them.
+// encodeWaiting writes the access events that are in the queue. It does not wait for
+// more: another stream of the same agent may have taken them.
 func (s *session) encodeWaiting(enc *json.Encoder) error {
 	waiting := s.accessEvents()
 	for range len(waiting) {
@@ -358,9 +361,9 @@ func (s *session) encodeWaiting(enc *json.Encoder) error {
 	return nil
 }
 
-// reportedAt is when an agent says that something went wrong, or now where its clock
-// cannot be right: what is of the future would stay the newest for good, and JSON
-// has no time after the year 9999.
+// reportedAt returns the time at which an agent says that something went wrong, or now if
+// its clock cannot be right. A time in the future would remain the newest for good, and
+// JSON has no time after the year 9999.
 func reportedAt(at, now time.Time) time.Time {
 	if at.Before(time.Unix(0, 0)) || at.After(now.Add(maxAhead)) {
 		at = now

@@ -18,7 +18,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// targetOf is the name or port that a tunnel of the session has.
+// targetOf returns the name or port that a tunnel of the session has.
 func (s *session) targetOf(key string) (string, error) {
 	s.mu.Lock()
 	t := s.tunnels[key]
@@ -38,7 +38,8 @@ func (s *session) mayEdit(target string) bool {
 	return s.scope().OwnPolicies && (!ok || p.By == s.client.ID)
 }
 
-// noPolicyTag is the tag of a target without a policy; policies.Tag has the others'.
+// noPolicyTag is the tag of a target without a policy. For other targets, see
+// policies.Tag.
 const noPolicyTag = "none"
 
 // policy returns the policy of a target, and its tag.
@@ -67,8 +68,8 @@ func (s *session) writePolicy(w http.ResponseWriter, target string) error {
 	return writeJSON(w, p)
 }
 
-// expectedBy is what a request expects to replace. To an agent, no policy is one
-// that lets everybody in.
+// expectedBy returns what a request expects to replace. To an agent, having no policy is
+// the same as a policy that lets everybody in.
 func expectedBy(r *http.Request) (console.Expected, error) {
 	e, err := console.ExpectedBy(r)
 	var refusal *console.Error
@@ -89,8 +90,8 @@ func (s *session) servePolicy(w http.ResponseWriter, r *http.Request) error {
 	return s.writePolicy(w, target)
 }
 
-// serveSetPolicy sets the policy of an own tunnel. One that the operator has set
-// is the operator's to change.
+// serveSetPolicy sets the policy of one of the agent's own tunnels. Only the operator may
+// change a policy that the operator has set.
 func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	var document json.RawMessage
 	if err := readJSON(r, &document); err != nil {
@@ -111,8 +112,8 @@ func (s *session) serveSetPolicy(w http.ResponseWriter, r *http.Request) error {
 	return s.writePolicy(w, target)
 }
 
-// setOwnPolicy sets the policy of the tunnel that r names, and returns what name or
-// port that has; s.claiming is held.
+// setOwnPolicy sets the policy of the tunnel that r names, and returns the tunnel's name
+// or port. s.claiming must be held.
 func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e console.Expected) (target string, err error) {
 	if s.gone.Load() {
 		return "", &wire.Problem{Code: wire.CodeUnauthorized, Message: "the session has ended"}
@@ -123,8 +124,8 @@ func (s *session) setOwnPolicy(r *http.Request, document json.RawMessage, e cons
 	return target, s.putPolicy(r.Context(), target, document, e)
 }
 
-// putPolicy sets the policy of a target that the client has, if it may, and notes in
-// the audit log that the client did.
+// putPolicy sets the policy of a target that the client has, if the client may do that,
+// and records the client's change in the audit log.
 func (s *session) putPolicy(ctx context.Context, target string, document json.RawMessage, e console.Expected) error {
 	switch {
 	case !s.scope().OwnPolicies:
@@ -146,13 +147,13 @@ func (s *session) putPolicy(ctx context.Context, target string, document json.Ra
 	return err
 }
 
-// acting has the audit log say that the client did what ctx is for.
+// acting returns a context that names the client as the actor in the audit log.
 func (s *session) acting(ctx context.Context) context.Context {
 	return audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: s.client.Name, Address: s.link.RemoteAddr().String()})
 }
 
-// own is what the client has against another's policy than its own: the operator
-// may have set one since mayEdit was asked.
+// own refuses to change a policy that is not the client's: the operator may have set one
+// since mayEdit was called.
 func (s *session) own(v store.StoredPolicy, exists bool) error {
 	if exists && v.By != s.client.ID {
 		return errOperators
@@ -171,7 +172,7 @@ func (s *session) setPolicy(ctx context.Context, target string, document json.Ra
 	return policyProblem(s.relay.book.Set(ctx, change, document))
 }
 
-// policyProblem gives the book's errors to the agent.
+// policyProblem translates the book's errors for the agent.
 func policyProblem(err error) error {
 	var field *policy.FieldError
 	var unknown *policies.UnknownProviderError
@@ -186,7 +187,7 @@ func policyProblem(err error) error {
 		return &wire.Problem{Code: wire.CodeInvalid, Message: led.Error()}
 	case errors.As(err, &changed):
 		return &wire.Problem{Code: wire.CodeChanged, Message: changed.Error()}
-	case errors.Is(err, bucket.ErrNotFound): // and so there is none now
+	case errors.Is(err, bucket.ErrNotFound): // so there is no policy now
 		return nil
 	}
 	return err

@@ -27,8 +27,8 @@ func (a *fakeAgent) setPolicyOf(ctx context.Context, t *testing.T, document stri
 	return resp.StatusCode
 }
 
-// TestAgentsPolicyWithoutAnAnswerIsAudited takes the policies away while an agent
-// sets one: the audit log says that it was begun.
+// TestAgentsPolicyWithoutAnAnswerIsAudited makes the policies unavailable while an agent
+// sets one. The audit log says that the change was begun.
 func TestAgentsPolicyWithoutAnAnswerIsAudited(t *testing.T) {
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())

@@ -9,9 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestClientReplacesNoPolicyThatTheOperatorSetsMeanwhile has the operator set a
-// policy after it was seen that the client may set its own, and before that is
-// stored.
+// TestClientReplacesNoPolicyThatTheOperatorSetsMeanwhile makes the operator set a policy
+// after the check that the client may set its own, and before the client's is stored.
 func TestClientReplacesNoPolicyThatTheOperatorSetsMeanwhile(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")

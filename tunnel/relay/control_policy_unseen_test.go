@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestAgentsPolicyIsNotReplacedUnseen has two writers of one client change a
-// policy that both have read.
+// TestAgentsPolicyIsNotReplacedUnseen makes two writers of one client change a policy
+// that both have read.
 func TestAgentsPolicyIsNotReplacedUnseen(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")

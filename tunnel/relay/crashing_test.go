@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestRequestThatBreaksItsConnectionIsRepeatedOnce has an origin whose process ends
-// whenever it is asked for a certain page, while connections to others are kept: each of
-// them must not end for one visitor.
+// TestRequestThatBreaksItsConnectionIsRepeatedOnce uses an origin whose process ends
+// whenever a certain page is requested, while other connections are kept. A single
+// visitor must not end them all.
 func TestRequestThatBreaksItsConnectionIsRepeatedOnce(t *testing.T) {
 	const kept = 8
 	var asked sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestRequestsOfAnAddressAreBounded has a stranger whose few connections have as many
-// requests under way as they may, each with a head as large as it may be.
+// TestRequestsOfAnAddressAreBounded uses a stranger whose few connections have as many
+// requests in progress as allowed, each with the largest allowed head.
 func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.ConnectionsPerAddress = 4 // and so 32 requests
@@ -83,7 +83,8 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 	}
 }
 
-// outcomes adds how the next n streams begin to be answered: by a status, or reset.
+// outcomes counts how the next n streams begin to be answered: by a status, or with a
+// reset.
 func (c *http2Conn) outcomes(t *testing.T, n int, got map[string]int) {
 	t.Helper()
 	dec := hpack.NewDecoder(4096, nil)
@@ -107,8 +108,8 @@ func (c *http2Conn) outcomes(t *testing.T, n int, got map[string]int) {
 	}
 }
 
-// TestAnswersThatNobodyTakesAreBounded has a stranger who takes no byte of any answer:
-// they are small, so that who gives them is done with each, and net/http alone holds
+// TestAnswersThatNobodyTakesAreBounded uses a stranger that reads no byte of any answer.
+// The answers are small, so their handlers are done with them, and only net/http holds
 // them.
 func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	cfg := testConfig(t.TempDir())
@@ -130,8 +131,9 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatNobodyTakesAreBounded has a stranger who takes no byte of any answer,
-// so that all wait, also those that say that there are too many. Each head counts for two.
+// TestRefusalsThatNobodyTakesAreBounded uses a stranger that reads no byte of any answer,
+// so that all answers wait, including those that say that there are too many. Each head
+// counts for two.
 func TestRefusalsThatNobodyTakesAreBounded(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.ConnectionsPerAddress = 4

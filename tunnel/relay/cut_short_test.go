@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestWhoMayNoLongerBeIsToldWhy has requests wait for their answers while a policy, and
-// a month's bytes, let their visitors in no more.
+// TestWhoMayNoLongerBeIsToldWhy makes requests wait for their answers while a policy, or
+// a used-up monthly limit, stops letting their visitors in.
 func TestWhoMayNoLongerBeIsToldWhy(t *testing.T) {
 	began := make(chan struct{}, 1)
 	s := startSiteOn(t, startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"adit/internal/require"
 )
 
-// TestDashboardAsksForFiguresThatThereAre holds build/relay/grafana.json against
-// what a relay tells.
+// TestDashboardAsksForFiguresThatThereAre compares build/relay/grafana.json with the
+// figures that a relay reports.
 func TestDashboardAsksForFiguresThatThereAre(t *testing.T) {
 	text, err := os.ReadFile("../../build/relay/grafana.json")
 	if err != nil {

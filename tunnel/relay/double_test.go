@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTwoNodesWithOneIDAreSaid has another relay tell of itself under a node's
-// id, as one does whose data folder is a copy.
+// TestTwoNodesWithOneIDAreSaid makes another relay announce itself under a node's id,
+// like one whose data folder is a copy.
 func TestTwoNodesWithOneIDAreSaid(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 1)

@@ -10,20 +10,22 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// doubts are claims that sessions here asked for and of which the store did not answer: a
-// server that keeps a write back may make it when the tunnel has gone elsewhere long since,
-// and nobody else would give the name or port back then.
+// doubts holds claims that sessions here asked for and that the store did not confirm. A
+// server that delays a write may still make it long after the tunnel has gone elsewhere,
+// and then nobody else would give the name or port back.
 type doubts struct {
 	mu       sync.Mutex
 	byTarget map[string]map[served]attempts
 	of       map[*session]int // how many
 }
 
-// maxDoubts is how many a session may have: its agent can give up claims as fast as it
-// makes them. What is beyond that stays the client's until the tunnel's next claim.
+// maxDoubts is how many doubted claims a session may have, since its agent can give up
+// claims as fast as it makes them. A claim beyond that stays the client's until the
+// tunnel's next claim.
 const maxDoubts = 64
 
-// attempts are when a claim was tried for, first and last; a claim tells when it was begun.
+// attempts holds when a claim was first and last attempted. A claim in the store says
+// when it was begun.
 type attempts struct{ first, last time.Time }
 
 func (a attempts) has(c claims.Claim) bool {
@@ -62,7 +64,7 @@ func (d *doubts) targets() []string {
 	return slices.Collect(maps.Keys(d.byTarget))
 }
 
-// drop forgets what f says is in doubt no longer.
+// drop removes every doubt for which f returns true.
 func (d *doubts) drop(f func(target string, of served) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +83,7 @@ func (d *doubts) drop(f func(target string, of served) bool) {
 	}
 }
 
-// undoDoubted gives a target back whose claim was made after all. It does not wait.
+// undoDoubted gives back a target whose claim was made after all. It does not wait.
 func (r *Relay) undoDoubted(target string) {
 	for of, when := range r.doubts.at(target) {
 		r.task(func() {
@@ -92,9 +94,10 @@ func (r *Relay) undoDoubted(target string) {
 	}
 }
 
-// undo gives a doubted claim back if it was made, unless its tunnel has it by now.
+// undo gives back a doubted claim if it was made, unless its tunnel has the target by
+// now.
 func (s *session) undo(ctx context.Context, target, key string, when attempts) {
-	s.claiming.Lock() // after a claim that is under way
+	s.claiming.Lock() // waits for a claim in progress
 	defer s.claiming.Unlock()
 	s.mu.Lock()
 	t, ended := s.tunnels[key], s.tunnels == nil
@@ -102,7 +105,7 @@ func (s *session) undo(ctx context.Context, target, key string, when attempts) {
 	if has := t != nil && t.face.Target == target; !has && !ended && !s.gone.Load() {
 		c, ok := s.relay.store.Claims.Get(target)
 		if !ok || c.ClientID != s.client.ID || !when.has(c) {
-			return // it may be made yet
+			return // the claim may still be made
 		}
 		if err := s.relay.store.Claims.Release(ctx, target, s.client.ID, s.hello.Instance, key); err != nil {
 			s.relay.log.Warn("give back a claim", "target", target, "error", err)

@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestClaimThatTheStoreMadeLateIsGivenBack has a tunnel ask for other names while the
-// store is away, and keep the one that it has.
+// TestClaimThatTheStoreMadeLateIsGivenBack makes a tunnel ask for other names while the
+// store is unavailable, and keep the name that it has.
 func TestClaimThatTheStoreMadeLateIsGivenBack(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
@@ -73,7 +73,8 @@ func TestClaimThatTheStoreMadeLateIsGivenBack(t *testing.T) {
 	eventually(t, "an ended session has no doubts", func() bool { return len(r.doubts.targets()) == 0 })
 }
 
-// TestASessionHasSoManyDoubts: its agent makes claims and gives them up without an end.
+// TestASessionHasSoManyDoubts uses an agent that endlessly makes claims and gives them
+// up.
 func TestASessionHasSoManyDoubts(t *testing.T) {
 	var d doubts
 	s, other := new(session), new(session)

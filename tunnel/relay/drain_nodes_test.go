@@ -9,8 +9,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestDrainOfANodeIsOneForAllVisitors, its own and those of other nodes: a service manager
-// that waits for it kills what takes longer.
+// TestDrainOfANodeIsOneForAllVisitors checks that the time to drain is shared by a node's
+// own visitors and those of other nodes: a service manager kills a process that takes
+// longer.
 func TestDrainOfANodeIsOneForAllVisitors(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	const drain = 6 * time.Second

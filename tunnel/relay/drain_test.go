@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestDrainWaitsForNobodyIdle has visitors that have asked for nothing, or are
-// answered, each of whom once held the drain up for seconds or to its limit.
+// TestDrainWaitsForNobodyIdle uses visitors that have requested nothing, or already have
+// their answers. Each of them once delayed the drain by seconds, or to its limit.
 func TestDrainWaitsForNobodyIdle(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.HeaderTime = "50s" // it is not the limit that ends them
@@ -76,7 +76,7 @@ func TestDrainWaitsForNobodyIdle(t *testing.T) {
 	}
 }
 
-// TestDrainLetsStreamsFinish keeps a tcp visitor who was silent, and a WebSocket.
+// TestDrainLetsStreamsFinish checks that a silent tcp visitor and a WebSocket are kept.
 func TestDrainLetsStreamsFinish(t *testing.T) {
 	var log lockedBuffer
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Drain: 50 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -133,8 +133,8 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	}
 }
 
-// TestDrainingRelayGrantsNothing has an agent ask for tunnels while a visitor
-// keeps the relay from its end.
+// TestDrainingRelayGrantsNothing makes an agent ask for tunnels while a visitor keeps the
+// relay from ending.
 func TestDrainingRelayGrantsNothing(t *testing.T) {
 	r := startRelayDraining(t, testConfig(t.TempDir()), 50*time.Second)
 	a := connect(t, r.client(t, "shop"), "i1")

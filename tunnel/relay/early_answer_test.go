@@ -27,9 +27,9 @@ func slowly(n int) io.Reader {
 	return out
 }
 
-// TestUploadGoesOnBehindItsAnswer has an origin answer at once and read the body all the
-// same, as handlers do that pass it to a file meanwhile: it must have all of it, and the
-// connections must be of use for what comes next.
+// TestUploadGoesOnBehindItsAnswer uses an origin that answers immediately but still reads
+// the body, like handlers that write it to a file in the meantime. The origin must get
+// the whole body, and the connections must be usable afterwards.
 func TestUploadGoesOnBehindItsAnswer(t *testing.T) {
 	const size = 20
 	s := startSite(t, testConfig(t.TempDir()), text(""))

@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestStoreThatWasEmptiedFoundsNoOtherRelay has a node find nothing where its relay's
-// store was: a new relay in its place would know no token, and let everybody in.
+// TestStoreThatWasEmptiedFoundsNoOtherRelay makes a node find its relay's store empty. A
+// new relay in its place would know no tokens, and would let everybody in.
 func TestStoreThatWasEmptiedFoundsNoOtherRelay(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	for name, emptied := range map[string]func(t *testing.T, r *testRelay){
@@ -54,8 +54,9 @@ func TestStoreThatWasEmptiedFoundsNoOtherRelay(t *testing.T) {
 	}
 }
 
-// TestNodeBeginsNoRelayBesideOthers has NATS lose all while a node runs, and another start
-// in an empty folder: it begins no relay that no token leads to.
+// TestNodeBeginsNoRelayBesideOthers makes NATS lose everything while one node runs, and
+// starts another one in an empty folder. It must not found a relay that no token leads
+// to.
 func TestNodeBeginsNoRelayBesideOthers(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
@@ -87,7 +88,7 @@ func TestNodeBeginsNoRelayBesideOthers(t *testing.T) {
 	connect(t, second.at(token), "i2").mustClaim("k", wire.Claim{Type: wire.TypeHTTP}, "")
 }
 
-// TestNodesBeginARelayTogether has several nodes start at once where there is none.
+// TestNodesBeginARelayTogether starts several nodes at once where there is no relay yet.
 func TestNodesBeginARelayTogether(t *testing.T) {
 	c := &testNodes{tb: t, dir: t.TempDir(), urls: []string{natstest.Start(t).URL()}}
 	var begun sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestConnectionsThatAPolicyEndsLeaveOriginsInTurn ends one whose origin, which has
-// another beside it, has not answered yet.
+// TestConnectionsThatAPolicyEndsLeaveOriginsInTurn ends a connection before its origin,
+// one of two, has answered.
 func TestConnectionsThatAPolicyEndsLeaveOriginsInTurn(t *testing.T) {
 	var log lockedBuffer
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Log: slog.New(slog.NewTextHandler(&log, nil))})

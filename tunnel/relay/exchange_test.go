@@ -24,7 +24,8 @@ func rawSite(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) (u
 	return a.mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, rawAnswers(t, serve)).PublicURL, r.visitor(t)
 }
 
-// rawAnswers answers each connection with serve, and returns its address.
+// rawAnswers starts an origin that answers each connection with serve, and returns its
+// address.
 func rawAnswers(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -126,10 +127,9 @@ func TestStreamsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestOriginThatEndsConnections answers one request a connection and then ends
-// it without a word: no visitor may see that.
-// The origin answers when all of a crowd's requests are there, so that each
-// needs a connection of its own; the next crowd is to find them all.
+// TestCrowdsUseStreamsAgain uses an origin that answers once all requests of a crowd are
+// there, so that each of them needs a connection of its own. The next crowd must reuse
+// these connections.
 func TestCrowdsUseStreamsAgain(t *testing.T) {
 	const crowd = 600
 	made, asked := atomic.Int64{}, make(chan chan struct{}, crowd)
@@ -183,6 +183,8 @@ func TestCrowdsUseStreamsAgain(t *testing.T) {
 	}
 }
 
+// TestOriginThatEndsConnections uses an origin that answers one request per connection and
+// then ends it without notice. No visitor may notice that.
 func TestOriginThatEndsConnections(t *testing.T) {
 	url, visitor := rawSite(t, func(_ int, conn net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {
@@ -243,8 +245,9 @@ func TestVisitorThatLeavesEndsTheRequest(t *testing.T) {
 	}
 }
 
-// TestVisitorThatLeavesBeforeItsBodyEndsTheRequest has visitors by HTTP/1.1 wait with their
-// bodies, and leave in the midst of an answer that came without one.
+// TestVisitorThatLeavesBeforeItsBodyEndsTheRequest uses visitors over HTTP/1.1 that hold
+// back their bodies, and leave in the middle of an answer that came without waiting for
+// one.
 func TestVisitorThatLeavesBeforeItsBodyEndsTheRequest(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	left := make(chan struct{}, 1)
@@ -284,8 +287,8 @@ func TestVisitorThatLeavesBeforeItsBodyEndsTheRequest(t *testing.T) {
 	}
 }
 
-// TestBodyThatBreaksOffIsNotWhole has a visitor that leaves half-way through a
-// body in chunks: the origin must not take it for all.
+// TestBodyThatBreaksOffIsNotWhole uses a visitor that leaves half-way through a chunked
+// body. The origin must not take it for the whole body.
 func TestBodyThatBreaksOffIsNotWhole(t *testing.T) {
 	got, begun := make(chan error, 1), make(chan struct{})
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -332,8 +335,8 @@ func TestTrailersOfARequestReachTheOrigin(t *testing.T) {
 	}
 }
 
-// TestHeadTellsNoLengthThatNobodyKnows asks for the head of what the origin would send
-// in chunks, or in frames: a length of 0 would say that there is nothing.
+// TestHeadTellsNoLengthThatNobodyKnows sends HEAD for something that the origin would
+// send in chunks or frames. A length of 0 would say that there is nothing.
 func TestHeadTellsNoLengthThatNobodyKnows(t *testing.T) {
 	origin := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = http.NewResponseController(w).Flush()
@@ -356,9 +359,9 @@ func TestHeadTellsNoLengthThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutContentTellNoLength has an origin say how long the content is of
-// answers that have none: a client that believes it waits for the rest. Of a 304 it is
-// that of the answer which the visitor has.
+// TestAnswersWithoutContentTellNoLength uses an origin that gives the length of the
+// content in answers that have none. A client that believes it waits for the rest. In a
+// 304, it is the length of the answer that the visitor already has.
 func TestAnswersWithoutContentTellNoLength(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("odd", wire.Claim{Type: wire.TypeHTTPS, Domain: "odd"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
@@ -389,8 +392,8 @@ func TestAnswersWithoutContentTellNoLength(t *testing.T) {
 	}
 }
 
-// TestWhatCameOfABrokenAnswerReachesTheVisitor has an origin end in the midst of its
-// answer, whose head comes with what there is of the body.
+// TestWhatCameOfABrokenAnswerReachesTheVisitor uses an origin that ends in the middle of
+// its answer. The head arrives together with what there is of the body.
 func TestWhatCameOfABrokenAnswerReachesTheVisitor(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("broken", wire.Claim{Type: wire.TypeHTTPS, Domain: "broken"}, rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {

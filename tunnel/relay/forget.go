@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// keepRevoked is how long the relay keeps what a revoked client moved, where it
-	// was seen and what it reported, for the operator to look at.
+	// keepRevoked is how long the relay keeps a revoked client's traffic, sightings and
+	// reports for the operator to look at.
 	keepRevoked = 31 * 24 * time.Hour
-	// keepUnknown is the same for an id that no client has. It is not zero, since a
-	// node may hear of what a new client does before it hears of the client.
+	// keepUnknown is the same for an id that no client has. It is not zero, since a node
+	// may hear about a new client's activity before it hears about the client.
 	keepUnknown = 10 * time.Minute
 )
 
-// forgetting removes what is kept of clients that are no longer.
+// forgetting removes what is stored about clients that no longer exist.
 type forgetting struct {
-	unknown map[string]time.Time // since when nobody has this id
-	orphans map[string]time.Time // the same of those that have names or ports
+	unknown map[string]time.Time // since when no client has had this id
+	orphans map[string]time.Time // the same for ids that have names or ports
 }
 
-// turn looks at all that is kept of clients, at a time. Every node does; what
-// another has removed meanwhile is no error.
+// turn checks everything that is stored about clients. Every node does this; it is no
+// error if another node has already removed something.
 func (f *forgetting) turn(ctx context.Context, r *Relay, now time.Time) {
 	clients := make(map[string]store.Client)
 	for _, c := range r.store.Clients.List() {
@@ -59,9 +59,10 @@ func (f *forgetting) turn(ctx context.Context, r *Relay, now time.Time) {
 	f.giveBack(ctx, r, clients, now)
 }
 
-// giveBack releases names and ports of clients that are no longer. Revoking does
-// that itself, but a claim that another node was just making comes after it, and
-// a node may end before it is done: nobody could have such a name again.
+// giveBack releases the names and ports of clients that no longer exist. Revoking a
+// client does so itself, but a claim that another node is just making arrives after it,
+// and a node may end before it is done. Without this, nobody could ever have such a name
+// again.
 func (f *forgetting) giveBack(ctx context.Context, r *Relay, clients map[string]store.Client, now time.Time) {
 	orphans := make(map[string]time.Time)
 	owners := make(map[string]bool)

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestClientsThatAreNoLongerAreForgotten has a client that is there, one that is
-// revoked, and one whose name another has since.
+// TestClientsThatAreNoLongerAreForgotten uses a client that exists, one that is revoked,
+// and one whose name now belongs to another client.
 func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	ids := map[string]string{}
@@ -70,8 +70,8 @@ func TestClientsThatAreNoLongerAreForgotten(t *testing.T) {
 	r.accounts.Settle(t.Context())
 }
 
-// TestNamesOfAClientThatIsNoLongerAreGivenBack has a claim come after its client
-// was revoked, as one does that was under way at another node.
+// TestNamesOfAClientThatIsNoLongerAreGivenBack makes a claim arrive after its client was
+// revoked, like one that was in progress at another node.
 func TestNamesOfAClientThatIsNoLongerAreGivenBack(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	gone, _, err := r.Clients().Add(t.Context(), "gone", Scope{})

@@ -13,8 +13,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestCountriesOfARealDatabase asks a database in MaxMind's format by both IP
-// versions, through the edge, and after each thing that may befall its file.
+// TestCountriesOfARealDatabase looks up addresses of both IP versions, through the edge,
+// in a database in MaxMind's format, and again after everything that may happen to its
+// file.
 func TestCountriesOfARealDatabase(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Geo.Database = filepath.Join(t.TempDir(), "geo.mmdb")

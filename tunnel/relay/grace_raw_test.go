@@ -14,7 +14,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// told is a connection that tells when something was sent by it.
+// told is a connection that reports when something was sent on it.
 type told struct {
 	net.Conn
 	once sync.Once
@@ -26,8 +26,8 @@ func (c *told) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestConnectionsWaitWhileAnAgentIsRestarted: to a port, to a site whose TLS is its own, and
-// to a private tunnel, of which no other client learns more than before.
+// TestConnectionsWaitWhileAnAgentIsRestarted connects to a port, to a site with its own
+// TLS, and to a private tunnel, about which no other client learns more than before.
 func TestConnectionsWaitWhileAnAgentIsRestarted(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), visitorGrace: patience})
 	token := r.client(t, "nas")
@@ -103,7 +103,8 @@ func TestConnectionsWaitWhileAnAgentIsRestarted(t *testing.T) {
 	echoed(t, port) // by the same listener
 }
 
-// TestAPortIsNotKeptForLong: its agent may be gone for good, or the tunnel is.
+// TestAPortIsNotKeptForLong checks that visitors do not wait long: the agent may be gone
+// for good, or the tunnel may be.
 func TestAPortIsNotKeptForLong(t *testing.T) {
 	for what, c := range map[string]struct {
 		grace time.Duration

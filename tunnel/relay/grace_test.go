@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// order posts to a site, and returns when the request is sent.
+// order posts to a site, and returns once the request is sent.
 func order(t *testing.T, v *http.Client, url string) (page <-chan string) {
 	t.Helper()
 	sent, got := make(chan struct{}), make(chan string, 1)
@@ -34,14 +34,14 @@ func order(t *testing.T, v *http.Client, url string) (page <-chan string) {
 	return got
 }
 
-// taker is a site that says what it was sent.
+// taker is a site that answers with what it was sent.
 func taker(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	io.WriteString(w, "taken: "+string(body))
 }
 
-// TestVisitorsWaitWhileAnAgentIsRestarted, as for an update, or the relay is: no order is
-// lost by it.
+// TestVisitorsWaitWhileAnAgentIsRestarted checks that no order is lost while an agent
+// restarts, for example for an update, or while the relay does.
 func TestVisitorsWaitWhileAnAgentIsRestarted(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	r := startRelayWith(t, Options{Config: cfg, visitorGrace: patience})
@@ -92,7 +92,8 @@ func TestVisitorsWaitWhileAnAgentIsRestarted(t *testing.T) {
 	taken("the relay is restarted", pages)
 }
 
-// TestNobodyWaitsForWhoIsShutOut: a revoked client does not come back.
+// TestNobodyWaitsForWhoIsShutOut checks that nobody waits for a revoked client, which
+// does not come back.
 func TestNobodyWaitsForWhoIsShutOut(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), visitorGrace: time.Hour})
 	a := connect(t, r.client(t, "shop"), "i1")
@@ -118,7 +119,8 @@ func TestNobodyWaitsForWhoIsShutOut(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForLong: an agent may be gone for good.
+// TestNobodyWaitsForLong checks the limit on waiting, since an agent may be gone for
+// good.
 func TestNobodyWaitsForLong(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), visitorGrace: grace})

@@ -15,11 +15,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// fieldPolicy is the field of a claim that has its policy.
+// fieldPolicy is the field of a claim that contains its policy.
 const fieldPolicy = "policy"
 
-// guard has the policy that a tunnel brings be in force at its target, which the client
-// has by now, before anybody is served there. s.claiming is held.
+// guard puts the policy that a tunnel brings in force at its target before anybody is
+// served there. The client must already have the target. s.claiming must be held.
 func (s *session) guard(ctx context.Context, target string, p placing) error {
 	there, guarded := s.relay.store.Policies.Get(target)
 	document := p.claim.Policy
@@ -33,7 +33,7 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 			return nil
 		}
 	case !p.claim.PolicyReplaces:
-		return nil // whoever set it came after the claim that brought one
+		return nil // whoever set it did so after the claim that brought one
 	}
 	var before json.RawMessage
 	var err error
@@ -57,7 +57,7 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 	var no *wire.Problem
 	if errors.As(err, &no) {
 		code := no.Code
-		if code == wire.CodeLimit { // of changes, for now: the agent asks again
+		if code == wire.CodeLimit { // too many changes for now: the agent asks again
 			code = wire.CodeUnavailable
 		}
 		return &wire.Problem{Code: code, Message: no.Message, Field: fieldPolicy}
@@ -65,8 +65,8 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 	return err
 }
 
-// sameStored reports whether a document says what is stored, to the letter: then there is
-// nothing to write, and nobody's visit to look at again.
+// sameStored reports whether a document is exactly what is stored. Then there is nothing
+// to write, and no visit has to be checked again.
 func sameStored(there store.StoredPolicy, document json.RawMessage) bool {
 	var given policy.Document
 	if there.Fault != nil || json.Unmarshal(document, &given) != nil || slices.ContainsFunc(given.BasicAuth, func(u policy.User) bool { return u.Password != "" }) {
@@ -80,8 +80,9 @@ func sameStored(there store.StoredPolicy, document json.RawMessage) bool {
 	return err == nil && bytes.Equal(stored, there.Document)
 }
 
-// policyBefore is the policy that the client has set for what a tunnel had, if it is to
-// have target instead, as a document with its secrets; nil if there is none.
+// policyBefore returns the policy that the client set for the tunnel's previous target,
+// if the tunnel is now to have target instead. The document includes its secrets. It is
+// nil if there is none.
 func (s *session) policyBefore(target string, p placing) (json.RawMessage, error) {
 	had := make([]string, 0, len(p.held)+1)
 	for _, c := range p.held {
@@ -109,12 +110,12 @@ func (s *session) policyBefore(target string, p placing) (json.RawMessage, error
 	return nil, nil
 }
 
-// maxOwnerless is how many policies a client leaves at names and ports that nobody has:
-// other tunnels may come to them.
+// maxOwnerless is how many policies a client may leave at names and ports that nobody
+// has: other tunnels may come to them.
 const maxOwnerless = 1000
 
-// dropOwnerless deletes the oldest of the policies that the client has left at names and
-// ports that nobody has, until there are no more than most.
+// dropOwnerless deletes the oldest policies that the client has left at names and ports
+// that nobody has, until no more than most are left.
 func (s *session) dropOwnerless(ctx context.Context, most int) error {
 	left := s.relay.store.Policies.Ownerless(s.client.ID)
 	for _, p := range left[:max(0, len(left)-most)] {
@@ -125,8 +126,8 @@ func (s *session) dropOwnerless(ctx context.Context, most int) error {
 	return nil
 }
 
-// giveBack takes a target from a tunnel of the client. With drop the policy that the
-// client had set goes, too, unless somebody has the target still.
+// giveBack releases a target from a tunnel of the client. If drop is set, the policy that
+// the client had set is deleted as well, unless someone still has the target.
 func (s *session) giveBack(ctx context.Context, target, key string, drop bool) error {
 	st := s.relay.store
 	p, guarded := st.Policies.Get(target)
@@ -142,15 +143,16 @@ func (s *session) giveBack(ctx context.Context, target, key string, drop bool) e
 	return nil
 }
 
-// notLeft reports whether a policy that was left is gone by now, or not left any more.
+// notLeft reports whether a policy that was left behind has been deleted, or is not left
+// behind any more.
 func notLeft(err error) bool {
 	var changed *policies.ChangedError
 	return errors.Is(err, bucket.ErrNotFound) || errors.As(err, &changed)
 }
 
-// leaving is the deletion of a policy at a target that nobody had when it was read. Another
-// agent of the client may claim the target meanwhile, with a policy or with this one, and
-// the operator may set one.
+// leaving describes the deletion of a policy at a target that nobody had when the policy
+// was read. In the meantime another agent of the client may claim the target, with a
+// policy of its own or with this one, and the operator may set one.
 func (s *session) leaving(p store.StoredPolicy) policies.Change {
 	return policies.Change{Target: p.Target, By: s.client.ID, Against: func(v store.StoredPolicy, exists bool) error {
 		if exists && (v.Claims != p.Claims || policies.Tag(v) != policies.Tag(p)) {

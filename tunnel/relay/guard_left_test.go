@@ -14,7 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// guardedBy is a claim of an ephemeral tunnel that nobody of this machine may visit.
+// guardedBy returns the claim of an ephemeral tunnel that nobody on this machine may
+// visit.
 func guardedBy(domain string) wire.Claim {
 	return wire.Claim{
 		Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: domain, Ephemeral: true,
@@ -22,7 +23,7 @@ func guardedBy(domain string) wire.Claim {
 	}
 }
 
-// servedTwice has a guarded tunnel at the name old, of an agent with two sessions.
+// servedTwice sets up a guarded tunnel with the name old, of an agent with two sessions.
 func servedTwice(t *testing.T, r *testRelay) (first, second *fakeAgent, origin, url string) {
 	t.Helper()
 	token := r.scoped(t, "shop", scope.Scope{OwnPolicies: true})
@@ -33,8 +34,8 @@ func servedTwice(t *testing.T, r *testRelay) (first, second *fakeAgent, origin, 
 	return first, second, origin, url
 }
 
-// TestANameThatIsLeftStaysGuarded moves a tunnel of an agent with two sessions: its old
-// name and the policy are given back by the first, and the second serves it still.
+// TestANameThatIsLeftStaysGuarded moves a tunnel of an agent with two sessions. The first
+// session gives back its old name and the policy while the second still serves the name.
 func TestANameThatIsLeftStaysGuarded(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	v, target := r.visitor(t), claims.TargetDomain("old."+r.cfg.Domain)
@@ -64,8 +65,8 @@ func TestANameThatIsLeftStaysGuarded(t *testing.T) {
 	eventually(t, "its policy is in force no more", func() bool { return r.policies.Get(target) == nil })
 }
 
-// TestATunnelWithoutAClaimKeepsItsPolicy has the claim taken anew of a tunnel whose name
-// and policy were given back while it ran.
+// TestATunnelWithoutAClaimKeepsItsPolicy makes a tunnel take its claim again after its
+// name and policy were given back while it ran.
 func TestATunnelWithoutAClaimKeepsItsPolicy(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	first, _, origin, url := servedTwice(t, r)
@@ -85,8 +86,8 @@ func TestATunnelWithoutAClaimKeepsItsPolicy(t *testing.T) {
 	}
 }
 
-// TestAPolicyIsNotDeletedUnderANewClaim: whoever gives a name back has looked at who has
-// it before another session claims it.
+// TestAPolicyIsNotDeletedUnderANewClaim gives a name back such that the check of who has
+// it comes before another session claims it.
 func TestAPolicyIsNotDeletedUnderANewClaim(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.scoped(t, "shop", scope.Scope{OwnPolicies: true})
@@ -110,8 +111,8 @@ func TestAPolicyIsNotDeletedUnderANewClaim(t *testing.T) {
 	}
 }
 
-// TestANameThatIsLeftStaysGuardedAtOtherNodes has the second session at another node, which
-// hears of the policy and of the claim in any order.
+// TestANameThatIsLeftStaysGuardedAtOtherNodes has the second session at another node,
+// which hears of the policy and of the claim in any order.
 func TestANameThatIsLeftStaysGuardedAtOtherNodes(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 3)

@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestTunnelIsGuardedFromItsFirstVisitorOn looks, once a tunnel's policy is stored, whether
-// visitors come to the tunnel already: then some came before.
+// TestTunnelIsGuardedFromItsFirstVisitorOn checks, once a tunnel's policy is stored,
+// whether visitors already reach the tunnel. If so, some came too early.
 func TestTunnelIsGuardedFromItsFirstVisitorOn(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	v := r.visitor(t)
@@ -37,7 +37,7 @@ func TestTunnelIsGuardedFromItsFirstVisitorOn(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAClaimAndTheOneThatIsThere goes through what becomes of both.
+// TestPolicyOfAClaimAndTheOneThatIsThere covers what happens to both policies.
 func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 	const brought, there = `{"deny":["192.0.2.1"]}`, `{"deny":["192.0.2.2"]}`
 	guarded := func(replaces, holds bool) wire.Claim {
@@ -101,9 +101,9 @@ func TestPolicyOfAClaimAndTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-// TestADeclaredPolicyIsStoredWhenItChanges claims a tunnel again and again: nothing is
-// written where nothing is new, and nobody's visit is looked at. With another name the
-// tunnel has what is declared, whatever was set for the name before.
+// TestADeclaredPolicyIsStoredWhenItChanges claims a tunnel again and again. Nothing is
+// written if nothing is new, and no visit is rechecked. Under another name, the tunnel
+// has the declared policy, whatever was set for that name before.
 func TestADeclaredPolicyIsStoredWhenItChanges(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	record, stored := r.book.Record, new(atomic.Int32)
@@ -142,7 +142,8 @@ func TestADeclaredPolicyIsStoredWhenItChanges(t *testing.T) {
 	has("other", "192.0.2.4")
 }
 
-// TestARefusedPolicyIsRefusedOnce: another name or port would not help.
+// TestARefusedPolicyIsRefusedOnce checks that no other name or port is tried, since that
+// would not help.
 func TestARefusedPolicyIsRefusedOnce(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
@@ -158,9 +159,9 @@ func TestARefusedPolicyIsRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestPolicyGoesWithAnEphemeralTunnel: a policy that a client set does not stay at the
-// name of an ephemeral tunnel that is deleted, unless another tunnel of its own has that
-// too. At names that may be asked for again it stays.
+// TestPolicyGoesWithAnEphemeralTunnel checks that a policy set by a client is deleted
+// with an ephemeral tunnel, unless another tunnel of the client has the same name. At
+// names that may be asked for again, it stays.
 func TestPolicyGoesWithAnEphemeralTunnel(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
@@ -207,8 +208,8 @@ func TestPolicyGoesWithAnEphemeralTunnel(t *testing.T) {
 	guarded("not ephemeral", "three", true)
 }
 
-// TestPolicyFollowsItsTunnel gives a guarded tunnel other names and ports: it is not open
-// to all there.
+// TestPolicyFollowsItsTunnel gives a guarded tunnel other names and ports. It is not open
+// to everybody there.
 func TestPolicyFollowsItsTunnel(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
@@ -284,7 +285,7 @@ func TestPolicyFollowsItsTunnel(t *testing.T) {
 	check("without leave", "two", own)
 }
 
-// TestPoliciesAtNamesOfNobodyAreBounded has ephemeral tunnels end that had policies.
+// TestPoliciesAtNamesOfNobodyAreBounded ends ephemeral tunnels that had policies.
 func TestPoliciesAtNamesOfNobodyAreBounded(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
@@ -318,8 +319,9 @@ func TestPoliciesAtNamesOfNobodyAreBounded(t *testing.T) {
 	}
 }
 
-// TestPoliciesThatAreNotLeftAnyMoreAreInNobodysWay has some be deleted, set anew or taken
-// over by the operator while those of the client at names of nobody are looked through.
+// TestPoliciesThatAreNotLeftAnyMoreAreInNobodysWay deletes, sets again or lets the
+// operator take over some policies, while the client's policies at unclaimed names are
+// being checked.
 func TestPoliciesThatAreNotLeftAnyMoreAreInNobodysWay(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")
@@ -354,8 +356,8 @@ func TestPoliciesThatAreNotLeftAnyMoreAreInNobodysWay(t *testing.T) {
 	}
 }
 
-// TestOtherNodesGuardATunnelFromTheBeginning has visitors of another node ask for names
-// all the while that tunnels with policies come to them: none is let in.
+// TestOtherNodesGuardATunnelFromTheBeginning makes visitors of another node request names
+// continuously while tunnels with policies come to them. None is let in.
 func TestOtherNodesGuardATunnelFromTheBeginning(t *testing.T) {
 	c := startNodes(t, 2)
 	c.awaitWhole(c.all...)

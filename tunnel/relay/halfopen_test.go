@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestVisitorThatSendsNoMoreIsAnswered: `nc -N` and simple monitors end their
-// side after the request.
+// TestVisitorThatSendsNoMoreIsAnswered covers `nc -N` and simple monitors, which end
+// their side after the request.
 func TestVisitorThatSendsNoMoreIsAnswered(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	const size = 4 << 20
@@ -104,8 +104,8 @@ func (g *gathering) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestVisitorThatLeavesAFeedIsNoticed has a visitor go while a feed is open that
-// says something now and then.
+// TestVisitorThatLeavesAFeedIsNoticed makes a visitor leave while a feed that sends
+// something now and then is open.
 func TestVisitorThatLeavesAFeedIsNoticed(t *testing.T) {
 	left := make(chan struct{})
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,20 +21,20 @@ import (
 	"adit/tunnel/wire"
 )
 
-// heard is what an origin had of a request.
+// heard is what an origin received of a request.
 type heard struct {
 	Proto, Host     string
 	Header, Trailer http.Header
 }
 
-// tellHeard answers with what it hears.
+// tellHeard answers with what it received.
 func tellHeard(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	json.NewEncoder(w).Encode(heard{r.Proto, r.Host, r.Header, r.Trailer})
 }
 
-// TestRequestHeadersAreChanged asks by each version of HTTP, with fields that are
-// to look like the tunnel's own, and with them behind the body.
+// TestRequestHeadersAreChanged sends requests over each version of HTTP, with fields that
+// imitate the tunnel's own, also after the body.
 func TestRequestHeadersAreChanged(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	claim := wire.Claim{Type: wire.TypeHTTPS, HostHeader: "inner.example", RequestHeaders: wire.ChangeHeaders(map[string]string{
@@ -83,8 +83,8 @@ func TestRequestHeadersAreChanged(t *testing.T) {
 	}
 }
 
-// oddAnswer is what an origin says that would keep what the tunnel sets from its
-// visitors, and show what it removes.
+// oddAnswer is an origin's attempt to keep from visitors what the tunnel sets, and to
+// show what it removes.
 const oddAnswer = "Server: evil\r\nX-Powered-By: evil\r\nSet-Cookie: evil\r\nSet-Cookie: evil\r\nCache-Control: evil\r\nCache-Control: evil\r\nX-Kept: kept\r\n"
 
 // answered asks for a site and returns the answer's head, trailer and body, and
@@ -160,8 +160,9 @@ func TestResponseHeadersAreChanged(t *testing.T) {
 	}
 }
 
-// TestContentTypeThatIsRemovedIsNotGuessed: a relay that guessed one would make a
-// page of what the tunnel's owner wants to be none.
+// TestContentTypeThatIsRemovedIsNotGuessed checks that the relay does not guess a type,
+// as that could turn something into a page that the tunnel's owner does not want to be
+// one.
 func TestContentTypeThatIsRemovedIsNotGuessed(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>page") })
 	untyped := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -189,8 +190,8 @@ func TestContentTypeThatIsRemovedIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAWebSocketAreChanged: the change of protocol is a request and an
-// answer as others are.
+// TestHeadersOfAWebSocketAreChanged checks that a change of protocol is treated like any
+// other request and answer.
 func TestHeadersOfAWebSocketAreChanged(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	got := make(chan string, 1)
@@ -225,7 +226,8 @@ func TestHeadersOfAWebSocketAreChanged(t *testing.T) {
 	}
 }
 
-// TestHeadersOfBalancedTunnelsAreTheirOwn: each has its backend's.
+// TestHeadersOfBalancedTunnelsAreTheirOwn checks that each tunnel's changes apply only to
+// its own answers.
 func TestHeadersOfBalancedTunnelsAreTheirOwn(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token, visitor := r.client(t, "shop"), r.visitor(t)
@@ -257,8 +259,8 @@ func TestHeadersOfBalancedTunnelsAreTheirOwn(t *testing.T) {
 	})
 }
 
-// TestPagesOfTheRelayAreItsOwn: what is not the origin's answer has nothing of
-// the tunnel's.
+// TestPagesOfTheRelayAreItsOwn checks that the tunnel's changes do not apply to answers
+// that are not the origin's.
 func TestPagesOfTheRelayAreItsOwn(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	changes := wire.ChangeHeaders(map[string]string{"X-Env": "prod", "Content-Type": ""})
@@ -271,7 +273,7 @@ func TestPagesOfTheRelayAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestHeadersChangeWithTheClaim claims a tunnel anew, at the agent's node and for
+// TestHeadersChangeWithTheClaim claims a tunnel again, at the agent's node and for
 // visitors of another.
 func TestHeadersChangeWithTheClaim(t *testing.T) {
 	c := startNodes(t, 2)

@@ -14,9 +14,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestVisitorWhoReadsNothingHoldsUpNoOtherByHints has a visitor take nothing of a long
-// answer, and ask by the same connection for one with hints before it: what others get of
-// the origin, by the one connection of HTTP/2 that it has, is not to wait for that.
+// TestVisitorWhoReadsNothingHoldsUpNoOtherByHints uses a visitor that reads nothing of a
+// long answer, and on the same connection requests one that is preceded by hints. Answers
+// for others, over the origin's only HTTP/2 connection, must not wait for that visitor.
 func TestVisitorWhoReadsNothingHoldsUpNoOtherByHints(t *testing.T) {
 	var sent atomic.Int64
 	hinted := make(chan struct{}, 1)
@@ -71,8 +71,8 @@ func TestVisitorWhoReadsNothingHoldsUpNoOtherByHints(t *testing.T) {
 	}
 }
 
-// TestHintsByHTTP2HaveAnEnd has an origin send one hint after another and no answer, as
-// far as its visitor is told of them.
+// TestHintsByHTTP2HaveAnEnd uses an origin that sends one hint after another and never an
+// answer, as far as its visitor is told.
 func TestHintsByHTTP2HaveAnEnd(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	g := s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTPS, Domain: "hints", HTTP2: true}, startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,11 +9,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// serving are the tunnels of sessions here, by the target of their claim: a claim
-// may change hands at another node, as while this one was cut off from the rest.
+// serving holds the tunnels of the sessions here by the target of their claim. A claim
+// may change hands at another node, for example while this node was cut off.
 type serving struct {
 	mu       sync.Mutex
-	byTarget map[string]map[served]time.Time // since when the claim is missing; zero: it is not
+	byTarget map[string]map[served]time.Time // since when the claim has been missing; zero if it is not
 }
 
 type served struct {
@@ -52,7 +52,7 @@ func (v *serving) at(target string) []served {
 	return list
 }
 
-// missing notes that the claim of a target is missing or not, and returns since when.
+// missing records whether the claim of a target is missing, and returns since when.
 func (v *serving) missing(target string, t served, is bool, now time.Time) time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -78,8 +78,8 @@ func (v *serving) targets() []string {
 	return list
 }
 
-// lostTo reports whether a claim is another's than the tunnel's that would serve
-// it: of another client, or of another tunnel where one alone may have it.
+// lostTo reports whether a claim belongs to someone other than the tunnel that would
+// serve it: to another client, or to another tunnel if only one may have it.
 func lostTo(c claims.Claim, s *session, key string, slot string) bool {
 	if c.ClientID != s.client.ID {
 		return true
@@ -97,8 +97,9 @@ func lostTo(c claims.Claim, s *session, key string, slot string) bool {
 	return other
 }
 
-// claimChanged has the tunnels here give way that serve a target which is
-// another's by now, and visitors wait no more for one that is nobody's. It does not wait.
+// claimChanged makes the tunnels here give way if the target that they serve is now
+// someone else's. It also makes visitors stop waiting for a target that nobody has any
+// more. It does not wait.
 func (r *Relay) claimChanged(target string) {
 	r.task(func() {
 		if !r.mayBeBack(target) {
@@ -110,9 +111,9 @@ func (r *Relay) claimChanged(target string) {
 	}
 }
 
-// giveWay takes a tunnel away whose claim is another's, and tells its agent.
+// giveWay takes down a tunnel whose claim is someone else's, and tells its agent.
 func (s *session) giveWay(target, key string) {
-	s.claiming.Lock() // after a claim that is under way
+	s.claiming.Lock() // waits for a claim in progress
 	defer s.claiming.Unlock()
 	s.mu.Lock()
 	t := s.tunnels[key]
@@ -122,16 +123,15 @@ func (s *session) giveWay(target, key string) {
 		return
 	}
 	s.relay.log.Warn("a tunnel gives way: its name or port is another's by now", "client", s.client.Name, "key", key, "target", target)
-	if err := s.release(context.Background(), key, kept); err != nil { // which asks the store nothing
+	if err := s.release(context.Background(), key, kept); err != nil { // which does not involve the store
 		s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", key, "error", err)
 	}
 	s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: faceName(t.face) + " is another's by now; choose another"})
 }
 
-// reclaim takes the targets anew of tunnels that run here without a claim, as
-// when it was given back at another node while this one was cut off and its agent
-// seemed to be away. A tunnel that is just being taken down has a turn of sweep
-// for it.
+// reclaim claims the targets of tunnels that run here without a claim. That happens if
+// another node gave the claim back while this node was cut off and the agent seemed to be
+// away. A tunnel that is just being taken down has one turn of sweep to finish.
 func (r *Relay) reclaim(ctx context.Context, now time.Time) {
 	for _, target := range r.serving.targets() {
 		_, there := r.store.Claims.Get(target)
@@ -153,7 +153,8 @@ func (s *session) reclaim(ctx context.Context, target, key string) {
 	if t == nil || t.face.Target != target {
 		return
 	}
-	// Its policy may have been deleted with the claim; who takes the claim has it again.
+	// Its policy may have been deleted with the claim; whoever takes the claim gets it
+	// back.
 	left, release := s.relay.policies.Hold(target)
 	defer release()
 	h := claims.Holder{Slot: t.face.Slot, Instance: s.hello.Instance, Key: key, Type: t.face.Type, Mode: t.face.Mode, Ephemeral: t.ephemeral}

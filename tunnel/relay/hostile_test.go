@@ -41,9 +41,9 @@ func request(path string) []hpack.HeaderField {
 	return []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: path}, {Name: ":authority", Value: "shop.relay.test"}}
 }
 
-// TestHTTP2FloodsAreEnded floods a connection with what costs a visitor little.
-// Each flood ends its connection, or costs no more than it is answered, and no
-// other visitor is harmed.
+// TestHTTP2FloodsAreEnded floods a connection with things that cost a visitor little.
+// Each flood ends its connection, or costs no more than its answers do, and no other
+// visitor is harmed.
 func TestHTTP2FloodsAreEnded(t *testing.T) {
 	var inside, most atomic.Int64
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +139,7 @@ func heap() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// TestHTTP2Frames holds the edge against rules of RFC 9113 that tell a sound
+// TestHTTP2Frames checks the edge against rules of RFC 9113 that distinguish a sound
 // server from one that trusts its peer.
 func TestHTTP2Frames(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
@@ -231,8 +231,8 @@ func TestHTTP2Frames(t *testing.T) {
 	s.unharmed(t)
 }
 
-// TestHeaderBombsAreRefused sends headers that are large only when they are
-// unpacked, and too many.
+// TestHeaderBombsAreRefused sends headers that are large only when decompressed, and too
+// many of them.
 func TestHeaderBombsAreRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	before := heap()
@@ -260,8 +260,9 @@ func TestHeaderBombsAreRefused(t *testing.T) {
 	s.unharmed(t)
 }
 
-// TestHeadsOfManyLinesAreRefused: each line takes many times as much memory as it has bytes.
-// What is behind a head counts for nothing, and each head for itself.
+// TestHeadsOfManyLinesAreRefused sends heads with many lines, as each takes many times
+// more memory than it has bytes. What follows a head does not count, and each head counts
+// by itself.
 func TestHeadsOfManyLinesAreRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n, _ := io.Copy(io.Discard, r.Body); n > 0 {
@@ -316,7 +317,8 @@ func TestHeadsOfManyLinesAreRefused(t *testing.T) {
 	s.unharmed(t)
 }
 
-// TestManyTrailersAreRefused: one line of a head has room for thousands of names.
+// TestManyTrailersAreRefused sends many trailers, as one line of a head has room for
+// thousands of names.
 func TestManyTrailersAreRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	for version, visitor := range s.secureVisitors(t, s.testRelay) {
@@ -345,8 +347,8 @@ func TestManyTrailersAreRefused(t *testing.T) {
 	}
 }
 
-// TestGarbageInsteadOfTLS sends what is no handshake, half of one, or another
-// one inside an open connection (renegotiation).
+// TestGarbageInsteadOfTLS sends something that is not a handshake, half of one, or
+// another one inside an open connection (renegotiation).
 func TestGarbageInsteadOfTLS(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
@@ -398,9 +400,9 @@ func TestGarbageInsteadOfTLS(t *testing.T) {
 	eventually(t, "nothing is left of them", func() bool { return s.edge.Figures().Connections < 6 })
 }
 
-// TestHandshakeFloodLeavesVisitorsAlone opens connections that begin a handshake
-// and go no further, from as many sides as one address may have, over TCP, and
-// forged beginnings over UDP.
+// TestHandshakeFloodLeavesVisitorsAlone opens connections that begin a handshake and go
+// no further, as many as one address may have, over TCP, and sends forged beginnings over
+// UDP.
 func TestHandshakeFloodLeavesVisitorsAlone(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cfg := testConfig(t.TempDir())
@@ -454,8 +456,8 @@ func TestHandshakeFloodLeavesVisitorsAlone(t *testing.T) {
 	eventually(t, "handshakes that go no further are ended", func() bool { return s.edge.Figures().Connections < 10 })
 }
 
-// TestUDPVisitorsGetNoMoreThanTheyAreProvedFor counts, for an origin that
-// answers a byte with a hundred, what a forged address would be sent.
+// TestUDPVisitorsGetNoMoreThanTheyAreProvedFor counts what a forged address would be sent
+// by an origin that answers each byte with a hundred.
 func TestUDPVisitorsGetNoMoreThanTheyAreProvedFor(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	g := s.agent.mustClaim("udp", wire.Claim{Type: wire.TypeUDP}, "flood")

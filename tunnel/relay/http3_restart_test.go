@@ -28,9 +28,9 @@ func (c *deafConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// TestVisitorsByHTTP3AreToldOfAKilledRelay: over UDP nobody but the relay that is there
-// again can tell a visitor that its connection is gone, which would else go on with it
-// until it has been silent for half a minute.
+// TestVisitorsByHTTP3AreToldOfAKilledRelay checks stateless resets: over UDP, only the
+// restarted relay can tell a visitor that its connection is gone. Otherwise the visitor
+// would use it until it had been silent for half a minute.
 func TestVisitorsByHTTP3AreToldOfAKilledRelay(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	s := startSite(t, cfg, text("in"))

@@ -36,7 +36,7 @@ func (r *testRelay) roots(tb testing.TB) *x509.CertPool {
 	return pool
 }
 
-// visitor3 is an HTTP/3 client whose every name is the relay's edge.
+// visitor3 returns an HTTP/3 client that resolves every name to the relay's edge.
 func (r *testRelay) visitor3(tb testing.TB) *http.Client {
 	tb.Helper()
 	t := &http3.Transport{
@@ -50,7 +50,8 @@ func (r *testRelay) visitor3(tb testing.TB) *http.Client {
 	return &http.Client{Transport: t, Timeout: 2 * patience}
 }
 
-// getWithTrailers asks as one who takes trailers, whom by HTTP/3 alone they reach.
+// getWithTrailers sends a request that accepts trailers. Over HTTP/3, only such requests
+// get them.
 func getWithTrailers(tb testing.TB, visitor *http.Client, url string) (*http.Response, error) {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, nil)
@@ -100,7 +101,8 @@ func TestHTTP3Serves(t *testing.T) {
 	recorded(t, s.Relay, "the upload", func(e wire.Access) bool { return e.BytesIn == 3<<20 && e.Status == 200 })
 }
 
-// TestWhoTakesNoTrailersByHTTP3GetsNone: in Chromium an answer with some fails.
+// TestWhoTakesNoTrailersByHTTP3GetsNone checks that trailers are left out, since Chromium
+// fails answers that have some.
 func TestWhoTakesNoTrailersByHTTP3GetsNone(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/announced" {
@@ -137,8 +139,8 @@ func TestWhoTakesNoTrailersByHTTP3GetsNone(t *testing.T) {
 	}
 }
 
-// TestSitesBehindALoadBalancerDoNotTellOfHTTP3: the visitors of one that ends TLS would
-// ask that for it, and not the relay.
+// TestSitesBehindALoadBalancerDoNotTellOfHTTP3 checks that HTTP/3 is not advertised:
+// visitors of a load balancer that ends TLS would ask it for HTTP/3 instead of the relay.
 func TestSitesBehindALoadBalancerDoNotTellOfHTTP3(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TrustedProxies = []string{"127.0.0.0/8"}
@@ -295,8 +297,8 @@ func TestHTTP3Limits(t *testing.T) {
 	}
 }
 
-// TestIdleTimeIsBetweenRequests has origins that take longer for an answer than a
-// connection may be without a request.
+// TestIdleTimeIsBetweenRequests uses origins that take longer to answer than a connection
+// may go without a request.
 func TestIdleTimeIsBetweenRequests(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cfg := testConfig(t.TempDir())
@@ -360,7 +362,7 @@ func TestHTTP3DrainsAsTheRestDoes(t *testing.T) {
 	}
 }
 
-// TestOnePortForAgentsAndVisitors has DTLS, QUIC, TLS of agents and HTTPS on one
+// TestOnePortForAgentsAndVisitors serves DTLS, QUIC, the agents' TLS and HTTPS on one
 // port.
 func TestOnePortForAgentsAndVisitors(t *testing.T) {
 	for _, kind := range []link.Transport{link.DTLS, link.TLS} {
@@ -393,8 +395,8 @@ func TestOnePortForAgentsAndVisitors(t *testing.T) {
 	}
 }
 
-// TestBrokenResponsesLookBroken has an origin that ends half-way through a
-// response of which nobody knows the length.
+// TestBrokenResponsesLookBroken uses an origin that ends half-way through a response of
+// unknown length.
 func TestBrokenResponsesLookBroken(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "half of it")
@@ -442,7 +444,7 @@ func TestGRPCOverHTTP3ReachesTheOriginByHTTP2(t *testing.T) {
 	}
 }
 
-// startH2C serves a handler by HTTP/2 without TLS alone.
+// startH2C serves a handler over HTTP/2 only, without TLS.
 func startH2C(tb testing.TB, h http.Handler) string {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -468,9 +470,9 @@ func TestOriginsByHTTP2(t *testing.T) {
 	}
 }
 
-// TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt asks as a visitor who would
-// change to HTTP/2 without TLS, which is not passed on: the origin, which knows
-// HTTP/2 alone, is spoken to as ever.
+// TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt sends a visitor's offer to change to
+// HTTP/2 without TLS. It is not passed on: the origin, which speaks only HTTP/2, is used
+// as always.
 func TestHTTP2OriginsAreAskedByWhoOffersToChangeToIt(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	g := s.agent.mustClaim("h2c", wire.Claim{Type: wire.TypeHTTP, Domain: "h2c", HTTP2: true}, startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRefusedUploadsByHTTP3AreTakenToTheirEnd: Chromium never shows the answer to an
-// upload that it is told to stop.
+// TestRefusedUploadsByHTTP3AreTakenToTheirEnd checks that uploads are read to the end,
+// since Chromium never shows the answer to an upload that it is told to stop.
 func TestRefusedUploadsByHTTP3AreTakenToTheirEnd(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)

@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// A length beside chunks is TestOneRequestStaysOne's: what follows the chunks is
-// a request of its own there.
+// A length together with chunks is covered by TestOneRequestStaysOne, since what follows
+// the chunks is a separate request there.
 func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 	var smuggled atomic.Bool
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func TestRequestsThatTwoServersMightReadDifferently(t *testing.T) {
 	}
 }
 
-// A body that is none is its visitor's fault, and no failure of the site.
+// An invalid body is the visitor's fault, and not a failure of the site.
 func TestBodiesThatAreNoneAreTheVisitorsFault(t *testing.T) {
 	origin := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 	s := startSite(t, testConfig(t.TempDir()), origin)

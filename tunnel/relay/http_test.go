@@ -212,8 +212,8 @@ func TestGRPCReachesTheOriginByHTTP2(t *testing.T) {
 	}
 }
 
-// TestGRPCWebReachesTheOriginByHTTP1 asks a service that knows no HTTP/2, as browsers
-// do: by the version of HTTP that the edge has.
+// TestGRPCWebReachesTheOriginByHTTP1 calls a service that does not speak HTTP/2, as
+// browsers do, over any version of HTTP that the edge has.
 func TestGRPCWebReachesTheOriginByHTTP1(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))

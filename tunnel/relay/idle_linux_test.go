@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// idleEnv tells a process that it is idle visitors.
+// idleEnv makes a process act as idle visitors.
 const idleEnv = "ADIT_TEST_IDLE_VISITORS"
 
-// idleOrder is what such a process does.
+// idleOrder tells such a process what to do.
 type idleOrder struct {
 	Kind  string
 	At    Addrs
@@ -26,10 +26,9 @@ type idleOrder struct {
 	Count int
 }
 
-// TestIdleVisitorsOfOtherProcesses holds idle connections of visitors that are
-// processes of their own, and says what each costs the process of the relay, with
-// its agent and origin. ADIT_IDLE_VISITORS sets how many: 10000 is what the relay
-// is meant to bear.
+// TestIdleVisitorsOfOtherProcesses holds idle connections of visitors that are separate
+// processes, and reports what each costs the process with the relay, its agent and
+// origin. ADIT_IDLE_VISITORS sets how many: the relay is meant to handle 10000.
 func TestIdleVisitorsOfOtherProcesses(t *testing.T) {
 	if order := os.Getenv(idleEnv); order != "" {
 		beIdle(t, order)

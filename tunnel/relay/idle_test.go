@@ -18,9 +18,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// TestIdleVisitors holds idle connections by each version of HTTP, and says what
-// each costs, the visitor's end in this process counted too. ADIT_IDLE_VISITORS
-// sets how many.
+// TestIdleVisitors holds idle connections over each version of HTTP, and reports what
+// each costs, including the visitor's end in this process. ADIT_IDLE_VISITORS sets how
+// many.
 func TestIdleVisitors(t *testing.T) {
 	many := 1000
 	if slowed {
@@ -65,7 +65,7 @@ func TestIdleVisitors(t *testing.T) {
 	}
 }
 
-// idleVisitor opens a connection, asks once, and stays.
+// idleVisitor opens a connection, sends one request, and stays.
 func idleVisitor(t *testing.T, at Addrs, roots *x509.CertPool, kind string) net.Conn {
 	addr := at.HTTP
 	if strings.HasPrefix(kind, "TLS") {

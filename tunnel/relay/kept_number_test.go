@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestPortInUseForAMomentStaysTheTunnels has another program take a tunnel's port while
+// TestPortInUseForAMomentStaysTheTunnels makes another program take a tunnel's port while
 // its agent is away, whether or not the tunnel asks for that port.
 func TestPortInUseForAMomentStaysTheTunnels(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))

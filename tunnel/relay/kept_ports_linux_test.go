@@ -14,8 +14,8 @@ import (
 
 const keptPortsEnv = "ADIT_TEST_KEPT_PORTS"
 
-// TestPortsThatTheSystemKeepsAreToldApart runs a relay without the right to ports
-// below 1024: this program again, in a network of its own.
+// TestPortsThatTheSystemKeepsAreToldApart runs a relay that may not open ports below
+// 1024: this program again, in a network of its own.
 func TestPortsThatTheSystemKeepsAreToldApart(t *testing.T) {
 	if os.Getenv(keptPortsEnv) == "1" {
 		relayWithoutTheRight(t)

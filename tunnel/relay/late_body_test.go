@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// hasty is an origin that answers each request before it reads the body, and tells read, if
-// that is set, how much of it came.
+// hasty starts an origin that answers each request before it reads the body. It calls
+// read, if that is set, with the number of bytes that arrived.
 func hasty(t *testing.T, answer string, read func(int64)) string {
 	t.Helper()
 	return serveEach(t, func(conn net.Conn) {
@@ -38,9 +38,9 @@ func hasty(t *testing.T, answer string, read func(int64)) string {
 	})
 }
 
-// TestBodyBehindItsAnswerIsNoRequest has visitors send a request's body once its
-// answer has come. Whatever that is about, it must never be read as a request of
-// its own: a load balancer sends others' requests on the same connection.
+// TestBodyBehindItsAnswerIsNoRequest makes visitors send a request's body after its
+// answer has come. Whatever the body contains, it must never be read as a separate
+// request: a load balancer sends other visitors' requests on the same connection.
 func TestBodyBehindItsAnswerIsNoRequest(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/last" {
@@ -119,8 +119,8 @@ func TestBodyBehindItsAnswerIsNoRequest(t *testing.T) {
 	}
 }
 
-// TestLargeUploadLearnsWhyItIsRefused has a visitor send much more than what any
-// buffer holds before it looks for the answer, as browsers do.
+// TestLargeUploadLearnsWhyItIsRefused makes a visitor send much more than any buffer
+// holds before it looks for the answer, as browsers do.
 func TestLargeUploadLearnsWhyItIsRefused(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("down", wire.Claim{Type: wire.TypeHTTP, Domain: "down"}, "127.0.0.1:1")
@@ -150,8 +150,8 @@ func TestLargeUploadLearnsWhyItIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedUploadEndsAtOnce has visitors send no more of a body once its answer has
-// begun, and wait for the end of that, as Go's client does by HTTP/2.
+// TestRefusedUploadEndsAtOnce uses visitors that stop sending a body once its answer has
+// begun, and wait for the end of the answer, as Go's client does over HTTP/2.
 func TestRefusedUploadEndsAtOnce(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("full", wire.Claim{Type: wire.TypeHTTPS, Domain: "full"}, hasty(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", nil))

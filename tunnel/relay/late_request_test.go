@@ -31,7 +31,7 @@ func (endedLink) Done() <-chan struct{} {
 	return done
 }
 
-// stopLog is a log that holds who writes a message until it is let go.
+// stopLog is a log that blocks whoever writes a message until it is released.
 type stopLog struct {
 	slog.Handler
 	message    string
@@ -101,7 +101,7 @@ func TestRelaysOwnNameIsNobodysHoweverItIsWritten(t *testing.T) {
 	problem(t, err, wire.CodeForbidden)
 }
 
-// draining is an answer whose writing lets another stream take what waits.
+// draining is an answer during whose writing another stream takes the waiting events.
 type draining struct {
 	http.ResponseWriter
 	access  chan *wire.Event

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// moveTime is how long a node that ends waits for its agents to be served by
-	// another.
+	// moveTime is how long a node that shuts down waits until another node serves its
+	// agents.
 	moveTime = 10 * time.Second
-	// Rebalancing moves a share of what a node has too much, every turn.
+	// Every turn, rebalancing moves a share of a node's surplus sessions.
 	balanceTurn  = 5 * time.Second
 	balanceSlack = 1.15             // times the mean of all nodes
-	settled      = 15 * time.Second // a session is not moved before
+	settled      = 15 * time.Second // a session is not moved earlier
 )
 
-// moveOff has visitors served by other nodes before this one stops to take them:
-// agents are told to move, other edges turn to agents' sessions elsewhere, and
-// load balancers see that the node is not ready. A node alone, or one whose
-// others do not answer, has nowhere to move anybody.
+// moveOff moves visitors to other nodes before this one stops accepting them: agents are
+// told to move, other edges turn to the agents' sessions elsewhere, and load balancers
+// see that the node is not ready. A node that is alone, or whose peers do not answer, has
+// nowhere to move anybody.
 func (r *Relay) moveOff(ctx context.Context) {
 	if len(r.members.Others()) == 0 {
 		return
@@ -84,8 +84,8 @@ func (r *Relay) servedElsewhere(s *session) bool {
 	return true
 }
 
-// rebalance asks some of this node's agents to move while it has more of them
-// than the others, as after one of these has joined.
+// rebalance asks some of this node's agents to move while it has more of them than the
+// other nodes, for example after a node has joined.
 func (r *Relay) rebalance(ctx context.Context) {
 	turn, _ := r.balance()
 	tick := time.NewTicker(turn)
@@ -106,8 +106,8 @@ func (r *Relay) rebalance(ctx context.Context) {
 	}
 }
 
-// balance is how often this node looks, and how long a session stays before it
-// is moved.
+// balance returns how often this node checks, and how long a session stays before it is
+// moved.
 func (r *Relay) balance() (turn, stays time.Duration) {
 	if hurried := r.opts.balance; hurried > 0 {
 		return hurried, hurried
@@ -115,7 +115,8 @@ func (r *Relay) balance() (turn, stays time.Duration) {
 	return balanceTurn, settled
 }
 
-// toMove picks the sessions that should move now: a tenth of what is too much.
+// toMove picks the sessions that should move now: about a tenth of the surplus, and at
+// least one.
 func (r *Relay) toMove() []*session {
 	others := r.members.Others()
 	if len(others) == 0 || r.roster.Closed() {
@@ -129,7 +130,7 @@ func (r *Relay) toMove() []*session {
 			list = append(list, s)
 		}
 	}
-	// What the others tell of now, not what their leases said seconds ago.
+	// What the others report now, not what their leases said seconds ago.
 	total, on := len(all), r.far.SessionsOn()
 	for _, n := range others {
 		total += on[n.ID]
@@ -151,9 +152,9 @@ func (r *Relay) toMove() []*session {
 	return picked
 }
 
-// tooMany is how many sessions one of several nodes should give away, of total at
-// all of them: none where its share is within balanceSlack, nor where the other
-// nodes would only have the same one too many then.
+// tooMany returns how many sessions one of several nodes should give away, given the
+// total of all nodes. It is none if the node's share is within balanceSlack, or if
+// another node would then have one too many instead.
 func tooMany(own, total, nodes int) int {
 	if float64(own*nodes) <= float64(total)*balanceSlack {
 		return 0

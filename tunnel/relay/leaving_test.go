@@ -12,9 +12,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestPolicyEndsConnectionsOfPortsThatWereGivenBack has agents give ports back, for
-// good or as a session does that another takes over from, while visitors are there:
-// they stay until a policy says otherwise.
+// TestPolicyEndsConnectionsOfPortsThatWereGivenBack makes agents give ports back while
+// visitors are connected, either for good or because another session takes over. The
+// visitors stay until a policy says otherwise.
 func TestPolicyEndsConnectionsOfPortsThatWereGivenBack(t *testing.T) {
 	for name, query := range map[string]string{"for good": "", "with the claim kept": "?keep=1"} {
 		t.Run(name, func(t *testing.T) {

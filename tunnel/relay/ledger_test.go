@@ -17,7 +17,7 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// audited are the actions and targets of the audit log, newest first.
+// audited returns the actions and targets in the audit log, newest first.
 func audited(t *testing.T, r *testRelay) []string {
 	t.Helper()
 	page, err := r.operator().AuditList(t.Context(), console.AuditQuestion{Limit: 1000})
@@ -40,7 +40,7 @@ func count(list []string, v string) (n int) {
 	return n
 }
 
-// awaitEmpty waits until no line of a relay waits, and its folder is empty.
+// awaitEmpty waits until no lines of a relay are waiting, and its folder is empty.
 func awaitEmpty(t *testing.T, r *testRelay) {
 	t.Helper()
 	eventually(t, "nothing waits for the audit log", func() bool {
@@ -49,8 +49,8 @@ func awaitEmpty(t *testing.T, r *testRelay) {
 	})
 }
 
-// TestNoChangeLosesItsAuditLine takes the audit log away: clients are revoked all
-// the same, and the log has each line once when it is back.
+// TestNoChangeLosesItsAuditLine makes the audit log unavailable. Clients can still be
+// revoked, and the log has each line exactly once when it is back.
 func TestNoChangeLosesItsAuditLine(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)
@@ -90,8 +90,8 @@ func TestNoChangeLosesItsAuditLine(t *testing.T) {
 	}
 }
 
-// TestLinesThatWaitOutliveTheRelay has a relay die in the middle of a change,
-// between a change and its line, and after a line whose writing was not answered.
+// TestLinesThatWaitOutliveTheRelay makes a relay die in the middle of a change, between a
+// change and its line, and after a line whose writing was not confirmed.
 func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
 	dir := t.TempDir()
 	r := startRelay(t, testConfig(dir))
@@ -139,8 +139,8 @@ func TestLinesThatWaitOutliveTheRelay(t *testing.T) {
 	}
 }
 
-// TestChangesAreRefusedWhileTooManyLinesWait has an operator change something while
-// as many lines wait as may.
+// TestChangesAreRefusedWhileTooManyLinesWait makes an operator change something while the
+// maximum number of lines is waiting.
 func TestChangesAreRefusedWhileTooManyLinesWait(t *testing.T) {
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())

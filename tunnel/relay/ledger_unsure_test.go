@@ -10,8 +10,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestChangeWithoutAnAnswerIsAudited takes the policies away while one is set: it is
-// not known whether it will be made, and the audit log says that it was begun.
+// TestChangeWithoutAnAnswerIsAudited makes the policies unavailable while one is being
+// set. It is unknown whether the change will be made, so the audit log says that it was
+// begun.
 func TestChangeWithoutAnAnswerIsAudited(t *testing.T) {
 	server := natstest.Start(t)
 	cfg := testConfig(t.TempDir())
@@ -39,8 +40,8 @@ func TestChangeWithoutAnAnswerIsAudited(t *testing.T) {
 	}
 }
 
-// TestRevocationWithoutAnAnswerIsNotSaidToBeMade has the store away while a client is
-// revoked.
+// TestRevocationWithoutAnAnswerIsNotSaidToBeMade makes the store unavailable while a
+// client is being revoked.
 func TestRevocationWithoutAnAnswerIsNotSaidToBeMade(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)

@@ -14,16 +14,16 @@ import (
 	"adit/tunnel/relay/sentence"
 )
 
-// agentStreams is how many streams an agent, or a stranger before its hello, may
-// open: those are of the control plane alone. Visitors' are opened here.
+// agentStreams is how many streams an agent, or a stranger before its hello, may open.
+// These are for the control plane only. Streams for visitors are opened here.
 const agentStreams = 1024
 
-// sockets are what visitors and agents reach.
+// sockets are what visitors and agents connect to.
 type sockets struct {
-	plain, secure net.Listener   // of HTTP and HTTPS
-	quic          net.PacketConn // of HTTP/3; nil without
+	plain, secure net.Listener   // for HTTP and HTTPS
+	quic          net.PacketConn // for HTTP/3; nil if not used
 	agents        *link.Listener
-	handOver      func(net.Conn) // gives agents' connections of secure to agents; nil if they have ports of their own alone
+	handOver      func(net.Conn) // gives agents' connections at secure to agents; nil if agents have only ports of their own
 }
 
 func (s *sockets) close() {
@@ -40,9 +40,9 @@ func (s *sockets) close() {
 	}
 }
 
-// openSockets opens the public sockets. At the visitors' port agents are told apart
-// by what they offer to speak (ALPN) over TCP; and where tunnel_listen and
-// edge_https_listen are the same, by the first byte over UDP (RFC 9443).
+// openSockets opens the public sockets. At the visitors' port, agents are recognised over
+// TCP by the protocol that they offer (ALPN). Over UDP, if tunnel_listen and
+// edge_https_listen are the same, they are recognised by the first byte (RFC 9443).
 func (r *Relay) openSockets() (s *sockets, err error) {
 	s = &sockets{}
 	defer func() {
@@ -56,7 +56,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 	conf := link.ListenConfig{
 		Addr: r.cfg.TunnelListen, GetCertificate: r.shown.get, PeerStreams: agentStreams, Memory: r.waiting, Logger: r.log,
 		Farewells:   filepath.Join(r.cfg.DataDir, farewell.File),
-		MaxSessions: r.cfg.Limits.Sessions + 2*maxStrangers, // strangers, those that end too, leave agents their places
+		MaxSessions: r.cfg.Limits.Sessions + 2*maxStrangers, // strangers, including those that are ending, take no places from agents
 	}
 	shared := r.cfg.SharesPort()
 	if shared || !r.cfg.HTTP3 {
@@ -89,7 +89,7 @@ func (r *Relay) openSockets() (s *sockets, err error) {
 	return s, nil
 }
 
-// listenBoth opens a port for TCP and UDP; with port 0 one that is free for both.
+// listenBoth opens a port for TCP and UDP. Port 0 means one that is free for both.
 func listenBoth(key, addr string) (net.Listener, net.PacketConn, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	for try := 0; ; try++ {
@@ -113,8 +113,8 @@ func listenBoth(key, addr string) (net.Listener, net.PacketConn, error) {
 
 var errNoAgents = errors.New("no agents are taken any more")
 
-// agentListener takes the agents' connections among those of the visitors'
-// listener. Its end is not the visitors'.
+// agentListener accepts the agents' connections among those of the visitors' listener.
+// Closing it does not close the visitors' listener.
 type agentListener struct {
 	net.Listener
 	conns  chan net.Conn
@@ -157,7 +157,7 @@ func portOf(a net.Addr) int {
 	return int(ap.Port())
 }
 
-// publicPort is the port at which others find what listens at a.
+// publicPort returns the port at which others reach what listens at a.
 func publicPort(set int, a net.Addr) int {
 	if set != 0 {
 		return set

@@ -11,8 +11,8 @@ import (
 	"adit/internal/freeport"
 )
 
-// TestListenerThatDoesNotOpenSaysWhatToDo holds that an operator reads the key at
-// fault and a way out, not only the system's words.
+// TestListenerThatDoesNotOpenSaysWhatToDo checks that the operator is told which key is
+// at fault and what to do, and not only the system's message.
 func TestListenerThatDoesNotOpenSaysWhatToDo(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,8 +34,8 @@ func TestListenerThatDoesNotOpenSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestPortThatIsTakenForHTTP3SaysWhatToDo has only the UDP port taken, of an
-// address that the system names another way than who configured it.
+// TestPortThatIsTakenForHTTP3SaysWhatToDo occupies only the UDP port, of an address that
+// the system writes differently from the configuration.
 func TestPortThatIsTakenForHTTP3SaysWhatToDo(t *testing.T) {
 	port := strconv.Itoa(freeport.Get(t))
 	taken, err := net.ListenPacket("udp", "0.0.0.0:"+port)

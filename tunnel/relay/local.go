@@ -8,7 +8,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// local is what this node does for others.
+// local is what this node does for other nodes.
 type local struct{ relay *Relay }
 
 func (l local) session(id string) *session { return l.relay.roster.Session(id) }
@@ -31,7 +31,7 @@ func (l local) Flow(id string, endpoint uint32, answer func([]byte), over func()
 	return s.agent.Flows.Relay(s.agent.Session, endpoint, answer, over)
 }
 
-// Access tells an agent of its visitors at another node, if it wants to know.
+// Access tells an agent about its visitors at another node, if it wants to know.
 func (l local) Access(id string, list []wire.Access) (wanted bool) {
 	s := l.session(id)
 	if s == nil || s.unobserved.Load() {

@@ -8,9 +8,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestALongClaimCutsNoNodesOff has a client say as much in a claim as a request may have:
-// it must not be more than nodes can tell each other, who would hear nothing of each
-// other's agents any more.
+// TestALongClaimCutsNoNodesOff makes a client put as much into a claim as a request may
+// contain. It must not be more than nodes can tell each other, or they would hear nothing
+// about each other's agents any more.
 func TestALongClaimCutsNoNodesOff(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 2)

@@ -10,12 +10,12 @@ import (
 	"adit/tunnel/wire"
 )
 
-// passedBy is a site that says by whom a request was passed on.
+// passedBy is a site that answers with who passed a request on.
 func passedBy(w http.ResponseWriter, r *http.Request) {
 	w.Write([]byte(strings.Join(r.Header["Cdn-Loop"], " + ")))
 }
 
-// startProxy serves by HTTP/2 what the relay serves under a name.
+// startProxy serves over HTTP/2 what the relay serves under a name.
 func (s *site) startProxy(t *testing.T, name string) string {
 	t.Helper()
 	return startH2C(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -23,8 +23,8 @@ func (s *site) startProxy(t *testing.T, name string) string {
 	}})
 }
 
-// TestATunnelToTheRelayItselfEnds: each request would come again and again, by a
-// stream and a connection more each time.
+// TestATunnelToTheRelayItselfEnds checks for loops: otherwise each request would come
+// again and again, with another stream and connection each time.
 func TestATunnelToTheRelayItselfEnds(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(passedBy))
 	for name, url := range map[string]string{
@@ -41,8 +41,9 @@ func TestATunnelToTheRelayItselfEnds(t *testing.T) {
 	}
 }
 
-// TestServicesMayAskForOneAnother: a request that a service passes on to another
-// tunnel is no loop, and what others have written of its way is kept.
+// TestServicesMayAskForOneAnother checks that a request that a service passes on to
+// another tunnel is not taken for a loop, and that what others recorded of its path is
+// kept.
 func TestServicesMayAskForOneAnother(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(passedBy))
 	back := wire.Claim{Type: wire.TypeHTTP, Domain: "front", HostHeader: "shop.relay.test"}
@@ -80,7 +81,7 @@ func TestServicesMayAskForOneAnother(t *testing.T) {
 	}
 }
 
-// TestALoopThroughNodesEnds: of two nodes each sees it.
+// TestALoopThroughNodesEnds checks that each of two nodes detects it.
 func TestALoopThroughNodesEnds(t *testing.T) {
 	c := startNodes(t, 2)
 	agent := connect(t, c.all[0].client(t, "shop"), "i1")

@@ -24,8 +24,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// openNodes makes the node known to itself, and where the store is shared opens
-// what it needs for the others.
+// openNodes gives the node its identity and, if the store is shared, opens what it needs
+// to work with the other nodes.
 func (r *Relay) openNodes() error {
 	var err error
 	if r.id, err = datadir.NodeID(r.cfg.DataDir); err != nil {
@@ -76,11 +76,11 @@ func (r *Relay) openNodes() error {
 	return nil
 }
 
-// learnTime is how long a policy may take to be read that another node knows.
+// learnTime is how long it may take to read a policy that another node knows.
 const learnTime = 5 * time.Second
 
-// learnPolicy reads what was written of policies up to a revision, and looks at the tunnels
-// of a target then, which other nodes serve under it.
+// learnPolicy reads the policies written up to a revision, and then checks the tunnels of
+// a target that other nodes serve under it.
 func (r *Relay) learnPolicy(target string, rev uint64) {
 	r.task(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), learnTime)
@@ -89,13 +89,14 @@ func (r *Relay) learnPolicy(target string, rev uint64) {
 			r.log.Debug("a policy that another node knows cannot be read yet", "target", target, "error", err)
 			return // far tries again
 		}
-		if r.store.Policies.Knows(target, r.store.ID(), rev) { // else the store has lost it, and far tries again
+		if r.store.Policies.Knows(target, r.store.ID(), rev) { // otherwise the store has lost it, and far tries again
 			r.far.Review(target)
 		}
 	})
 }
 
-// thisNode is this node but for its figures, and for what only those of several have.
+// thisNode describes this node without its figures, and without what only one of several
+// nodes has.
 func (r *Relay) thisNode() store.Node {
 	return store.Node{
 		ID: r.id, Name: r.node, Version: r.opts.Version, Started: r.started.UTC(),
@@ -103,7 +104,7 @@ func (r *Relay) thisNode() store.Node {
 	}
 }
 
-// withFigures is this node with how much it does now.
+// withFigures adds to v how much this node does now.
 func (r *Relay) withFigures(v store.Node) store.Node {
 	v.Draining, v.Sessions = r.roster.Closed(), r.roster.Len()
 	for _, s := range r.roster.All() {
@@ -115,7 +116,7 @@ func (r *Relay) withFigures(v store.Node) store.Node {
 	return v
 }
 
-// visitors is how many are served now.
+// visitors returns how many visitors are being served.
 func (r *Relay) visitors() (count int64) {
 	for _, n := range r.edge.Visitors() {
 		count += n
@@ -123,7 +124,7 @@ func (r *Relay) visitors() (count int64) {
 	return count
 }
 
-// runNodes keeps what this node has with the others, until ctx ends.
+// runNodes maintains what this node shares with the others, until ctx ends.
 func (r *Relay) runNodes(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.mesh.Run(ctx) })
@@ -134,7 +135,7 @@ func (r *Relay) runNodes(ctx context.Context) {
 	wg.Wait()
 }
 
-// tellNodes tells agents of the nodes.
+// tellNodes tells agents about the nodes.
 func (r *Relay) tellNodes() {
 	for _, s := range r.roster.All() {
 		s.tell(wire.Event{Type: wire.EventNodes, Nodes: r.members.ForAgent()})
@@ -149,7 +150,7 @@ func (r *Relay) tellDouble(n store.Node) {
 		"node", n.Name, "node_address", n.NodeAddress, "file", filepath.Join(r.cfg.DataDir, datadir.NodeFile))
 }
 
-// addresses are those of the nodes, for agents that know no nodes.
+// addresses returns the nodes' addresses, for agents that do not know about nodes.
 func addresses(list []wire.Node) []string {
 	var out []string
 	for _, n := range list {

@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// figure reads one sample of a page of figures, or -1.
+// figure returns one sample of a page of figures, or -1.
 func figure(page, sample string) float64 {
 	for line := range strings.Lines(page) {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(line), sample+" "); ok {
@@ -23,7 +23,7 @@ func figure(page, sample string) float64 {
 	return -1
 }
 
-// metric is a figure of a relay now, or -1.
+// metric returns a current figure of a relay, or -1.
 func metric(t *testing.T, r *testRelay, sample string) float64 {
 	t.Helper()
 	status, body, _ := r.ask(t, "GET", "/metrics", "", map[string]string{"Authorization": "Bearer " + r.AdminToken()})

@@ -24,7 +24,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// wildcardFiles makes a certificate of names in files of cfg.
+// wildcardFiles makes a certificate for names in files that cfg uses.
 func wildcardFiles(t *testing.T, cfg *config.Config, names ...string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,12 +51,11 @@ func wildcardFiles(t *testing.T, cfg *config.Config, names ...string) {
 	}
 }
 
-// TestConnectionsOfOneSiteForAnother asks for a site by a connection that was
-// made for another. A browser does where one certificate is for both names: an
-// https tunnel is served, and for a tls tunnel, whose certificate is the
-// origin's own, the browser is told to make a connection of its own (RFC 9110,
-// section 7.4). Where the certificate is not for the other name, no browser asks
-// so, and nobody is served.
+// TestConnectionsOfOneSiteForAnother requests a site on a connection that was made for
+// another one. Browsers do that if one certificate covers both names. An https tunnel is
+// served. For a tls tunnel, whose certificate is the origin's own, the browser is told to
+// make a separate connection (RFC 9110, section 7.4). If the certificate does not cover
+// the other name, no browser sends such a request, and nobody is served.
 func TestConnectionsOfOneSiteForAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		wildcard bool
@@ -105,7 +104,8 @@ func TestConnectionsOfOneSiteForAnother(t *testing.T) {
 	}
 }
 
-// TestNamesOfNoSiteAreToldSoByTLS: another alert would say that the relay is broken.
+// TestNamesOfNoSiteAreToldSoByTLS checks the alert: another one would say that the relay
+// is broken.
 func TestNamesOfNoSiteAreToldSoByTLS(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("k", wire.Claim{Type: wire.TypeTLS, Domain: "secret"}, startOrigin(t, text("")))

@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestFieldsThatConnectionNamesGoNoFurther has origin and visitor name fields that
-// are for the edge alone, beside the word that ends the connection (RFC 9110,
+// TestFieldsThatConnectionNamesGoNoFurther makes origin and visitor name fields that are
+// meant only for the edge, in addition to the option that ends the connection (RFC 9110,
 // section 7.6.1).
 func TestFieldsThatConnectionNamesGoNoFurther(t *testing.T) {
 	asked := make(chan string, 1)

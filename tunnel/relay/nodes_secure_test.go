@@ -19,8 +19,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// secureVisitors are clients of a node's HTTPS, by each version of HTTP, that
-// trust the authority of another.
+// secureVisitors returns clients of a node's HTTPS, for each version of HTTP, that trust
+// the authority of another node.
 func (r *testRelay) secureVisitors(tb testing.TB, trusting *testRelay) map[string]*http.Client {
 	tb.Helper()
 	addr, roots := r.Addrs().HTTPS, trusting.roots(tb)
@@ -43,9 +43,9 @@ func (r *testRelay) secureVisitors(tb testing.TB, trusting *testRelay) map[strin
 	return list
 }
 
-// TestSecureTunnelsOfAnotherNodesAgent has https and tls visitors come to the
-// node that the agent is not connected to. Certificates are of an authority that
-// the nodes share, and those of a tls tunnel are the origin's own.
+// TestSecureTunnelsOfAnotherNodesAgent sends https and tls visitors to the node that the
+// agent is not connected to. Certificates are from an authority that the nodes share, and
+// those of a tls tunnel are the origin's own.
 func TestSecureTunnelsOfAnotherNodesAgent(t *testing.T) {
 	c := startNodes(t, 2)
 	here, there := c.all[0], c.all[1]

@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// slowWay is a way to a server that can be made slow or silent.
+// slowWay is a connection to a server that can be made slow or silent.
 type slowWay struct {
 	net.Listener
 	to     string
@@ -54,7 +54,7 @@ func newSlowWay(tb testing.TB, url string) *slowWay {
 
 func (w *slowWay) url() string { return "nats://" + w.Addr().String() }
 
-// pass moves bytes, each as late as it was when they came.
+// pass copies bytes, each with the delay in force when it arrived.
 func (w *slowWay) pass(from, to net.Conn) {
 	type chunk struct {
 		b  []byte
@@ -86,7 +86,7 @@ func (w *slowWay) pass(from, to net.Conn) {
 	from.Close()
 }
 
-// startTwoWays starts two nodes, the second of which has a way of its own to NATS.
+// startTwoWays starts two nodes, the second of which has its own connection to NATS.
 func startTwoWays(t *testing.T) (*testNodes, *slowWay) {
 	t.Helper()
 	c := startNodes(t, 1)
@@ -105,8 +105,8 @@ func startTwoWays(t *testing.T) (*testNodes, *slowWay) {
 	return c, way
 }
 
-// TestNodeWithoutAnAnswerFromNATSHearsOfChanges has the server of one node fall
-// silent: what others change holds there all the same, since the nodes tell each other.
+// TestNodeWithoutAnAnswerFromNATSHearsOfChanges makes the server of one node fall silent.
+// What others change still takes effect there, since the nodes tell each other.
 func TestNodeWithoutAnAnswerFromNATSHearsOfChanges(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c, way := startTwoWays(t)
@@ -143,7 +143,7 @@ func TestNodeWithoutAnAnswerFromNATSHearsOfChanges(t *testing.T) {
 	}
 }
 
-// TestSlowNATSSlowsNobody has answers of NATS take more than two seconds at one node.
+// TestSlowNATSSlowsNobody makes NATS take more than two seconds to answer one node.
 func TestSlowNATSSlowsNobody(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c, way := startTwoWays(t)
@@ -210,8 +210,8 @@ func TestSlowNATSSlowsNobody(t *testing.T) {
 	})
 }
 
-// TestTunnelGivesWayToTheNewHolderOfItsName has a name given to another client at
-// another node, as while this one was cut off for long.
+// TestTunnelGivesWayToTheNewHolderOfItsName gives a name to another client at another
+// node, as can happen while this one is cut off for long.
 func TestTunnelGivesWayToTheNewHolderOfItsName(t *testing.T) {
 	c := startNodes(t, 2)
 	first, second := c.clientEverywhere("first"), c.clientEverywhere("second")
@@ -244,8 +244,8 @@ func TestTunnelGivesWayToTheNewHolderOfItsName(t *testing.T) {
 	}
 }
 
-// TestTunnelThatRunsTakesItsClaimAnew has the claim of a running tunnel given
-// back at another node, to which its agent seemed to be away.
+// TestTunnelThatRunsTakesItsClaimAnew gives back the claim of a running tunnel at another
+// node, to which its agent seemed to be away.
 func TestTunnelThatRunsTakesItsClaimAnew(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")
@@ -275,8 +275,8 @@ func TestTunnelThatRunsTakesItsClaimAnew(t *testing.T) {
 	}
 }
 
-// TestNodeThatIsCutOffRefusesNoTokenForGood has an agent with a token that a node
-// does not know come while the node hears nothing of its store, and afterwards.
+// TestNodeThatIsCutOffRefusesNoTokenForGood connects an agent with a token that a node
+// does not know while the node hears nothing from its store, and again afterwards.
 func TestNodeThatIsCutOffRefusesNoTokenForGood(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c, way := startTwoWays(t)
@@ -302,8 +302,9 @@ func TestNodeThatIsCutOffRefusesNoTokenForGood(t *testing.T) {
 	eventually(t, "it says no again", refused(wire.CodeUnauthorized))
 }
 
-// TestNodesWithoutNATSTakeVisitors has one node lose NATS, and then all: the one is no
-// place for visitors while another hears more than it does, and all are when none does.
+// TestNodesWithoutNATSTakeVisitors makes one node lose NATS, and then all of them. The
+// one should get no visitors while another node hears more than it does, but all should
+// when none does.
 func TestNodesWithoutNATSTakeVisitors(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)

@@ -66,7 +66,7 @@ func (c *testNodes) add() *testRelay {
 	return r
 }
 
-// awaitWhole waits until each of the nodes has a session with each other.
+// awaitWhole waits until each of the nodes has a session with every other node.
 func (c *testNodes) awaitWhole(all ...*testRelay) {
 	c.tb.Helper()
 	for _, r := range all {
@@ -74,13 +74,13 @@ func (c *testNodes) awaitWhole(all ...*testRelay) {
 	}
 }
 
-// at is a token of the relay, as one of another of its nodes.
+// at returns a token of the relay that leads to another of its nodes.
 func (r *testRelay) at(t wire.Token) wire.Token {
 	t.Relay = r.Addrs().Tunnel
 	return t
 }
 
-// page makes a request of a name at one node.
+// page requests a name at one node.
 func (r *testRelay) page(tb testing.TB, v *http.Client, name string) (int, string) {
 	tb.Helper()
 	req, _ := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+r.Addrs().HTTP+"/x", nil)
@@ -94,7 +94,7 @@ func (r *testRelay) page(tb testing.TB, v *http.Client, name string) (int, strin
 	return resp.StatusCode, string(body)
 }
 
-// everywhere waits until a visitor of any node has that page of a name.
+// everywhere waits until visitors of every node get the wanted page for a name.
 func everywhere(t *testing.T, nodes []*testRelay, v *http.Client, name, want string) {
 	t.Helper()
 	for i, r := range nodes {
@@ -140,9 +140,7 @@ func TestAnyNodeTakesAnyVisitor(t *testing.T) {
 	}
 }
 
-// TestEventsThatAnAgentDoesNotWantStayWhereTheyAre has visitors come to another
-// node than the agent's, which stops to tell of them once it knows better.
-// sessionsElsewhere is how many sessions with a tunnel agents have with other nodes.
+// sessionsElsewhere returns how many sessions with a tunnel agents have with other nodes.
 func (r *testRelay) sessionsElsewhere() (n int) {
 	r.far.Each(func(_ roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
 		for range tunnels {
@@ -153,6 +151,8 @@ func (r *testRelay) sessionsElsewhere() (n int) {
 	return n
 }
 
+// TestEventsThatAnAgentDoesNotWantStayWhereTheyAre sends visitors to a node other than the
+// agent's, which stops passing their events on once it knows that they are not wanted.
 func TestEventsThatAnAgentDoesNotWantStayWhereTheyAre(t *testing.T) {
 	c := startNodes(t, 2)
 	c.awaitWhole(c.all...)
@@ -215,9 +215,8 @@ func (c *testNodes) clientEverywhere(name string) wire.Token {
 	return token
 }
 
-// TestPortsOfAnotherNodesAgent has tcp and udp visitors come to the node that
-// the agent is not connected to, packets larger than a datagram of the agent's
-// session among them.
+// TestPortsOfAnotherNodesAgent sends tcp and udp visitors to the node that the agent is
+// not connected to, including packets larger than a datagram of the agent's session.
 func TestPortsOfAnotherNodesAgent(t *testing.T) {
 	c := startNodes(t, 2)
 	a := connect(t, c.all[1].at(c.clientEverywhere("shop")), "i1")
@@ -268,9 +267,9 @@ func TestPortsOfAnotherNodesAgent(t *testing.T) {
 	eventually(t, "the agent is told that the answer was withheld", func() bool { return a.withheld.Load() == 1 })
 }
 
-// TestSecondSessionServesOn has an agent on two nodes, the first of which ends in
-// good order: visitors of a third see nothing of it, and the session's end leaves
-// the claim where it is.
+// TestSecondSessionServesOn connects an agent to two nodes, the first of which shuts down
+// properly. Visitors of a third node notice nothing, and the end of the session leaves
+// the claim as it is.
 func TestSecondSessionServesOn(t *testing.T) {
 	c := startNodes(t, 3)
 	token := c.clientEverywhere("shop")
@@ -376,8 +375,7 @@ func startTCPEcho(tb testing.TB) string {
 	return ln.Addr().String()
 }
 
-// TestNodeServesAPortOnceItIsFree has the port of a tunnel on another node be in
-// use at first.
+// TestNodeServesAPortOnceItIsFree occupies the port of a tunnel on another node at first.
 func TestNodeServesAPortOnceItIsFree(t *testing.T) {
 	c := startNodes(t, 2)
 	token := c.all[0].client(t, "shop")

@@ -17,7 +17,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// answering is an origin that reads a request and says answer.
+// answering starts an origin that reads a request and sends answer.
 func answering(t *testing.T, answer string) string {
 	return rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {
 		if req, err := http.ReadRequest(r); err == nil {
@@ -27,8 +27,8 @@ func answering(t *testing.T, answer string) string {
 	})
 }
 
-// TestInterimAnswersFitTheVisitor has an origin send hints before its answer,
-// with fields that were for the edge alone. A visitor by HTTP/1.0 knows no
+// TestInterimAnswersFitTheVisitor uses an origin that sends hints before its answer, with
+// fields that are meant only for the edge. A visitor over HTTP/1.0 does not understand
 // interim answers (RFC 9110, section 15.2).
 func TestInterimAnswersFitTheVisitor(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
@@ -46,8 +46,8 @@ func TestInterimAnswersFitTheVisitor(t *testing.T) {
 	}
 }
 
-// TestStatusThatIsNone has origins whose answers have a number that no version of
-// HTTP can carry on.
+// TestStatusThatIsNone uses origins whose answers have a status that no version of HTTP
+// can pass on.
 func TestStatusThatIsNone(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	for _, line := range []string{"099 Odd", "000 Odd", "+99 Odd", "-01 Odd"} {
@@ -85,8 +85,8 @@ func TestStatusThatIsNone(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNoneAreLeftOut has an origin send a name with a space in it,
-// which servers are known to let pass: by HTTP/3 it would break the answer.
+// TestFieldsThatAreNoneAreLeftOut uses an origin that sends a field name with a space in
+// it, which some servers let pass. Over HTTP/3 it would break the answer.
 func TestFieldsThatAreNoneAreLeftOut(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	const fields = "Bad Name: x\r\nContent-Type : text/odd\r\nX-Good: y\r\n"
@@ -111,8 +111,8 @@ func TestFieldsThatAreNoneAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestOriginThatSaysMoreThanItAnnounced has an origin send what nobody asked for
-// behind its answer: the next visitor must not get it.
+// TestOriginThatSaysMoreThanItAnnounced uses an origin that sends unrequested bytes after
+// its answer. The next visitor must not get them.
 func TestOriginThatSaysMoreThanItAnnounced(t *testing.T) {
 	for name, extra := range map[string]string{
 		"another answer": "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison",
@@ -155,8 +155,8 @@ func TestOriginThatSaysMoreThanItAnnounced(t *testing.T) {
 	}
 }
 
-// TestOriginThatSaysLess has an origin end before the length that it announced:
-// the visitor must see that, by each version.
+// TestOriginThatSaysLess uses an origin that ends before the length that it announced.
+// The visitor must notice that, over each version of HTTP.
 func TestOriginThatSaysLess(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	g := s.agent.mustClaim("https", wire.Claim{Type: wire.TypeHTTPS, Domain: "shop"}, answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
@@ -174,8 +174,8 @@ func TestOriginThatSaysLess(t *testing.T) {
 	}
 }
 
-// TestBodiesGoToTheOriginThatIsThere shares an address between an origin by HTTP/2
-// that is there and one that is not: requests with bodies go to the first, whole.
+// TestBodiesGoToTheOriginThatIsThere shares an address between an HTTP/2 origin that is
+// running and one that is not. Requests with bodies go to the first, complete.
 func TestBodiesGoToTheOriginThatIsThere(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	live := startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,9 +17,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestTargetsPassAsTheyAre asks for paths that a proxy may be tempted to tidy: an
-// origin that tells %2F from / must get what the visitor wrote (RFC 9112, section
-// 3.2), and what is no target of an origin is refused.
+// TestTargetsPassAsTheyAre requests paths that a proxy may be tempted to normalise. An
+// origin that distinguishes %2F from / must get what the visitor wrote (RFC 9112, section
+// 3.2), and anything that cannot be a target of an origin is refused.
 func TestTargetsPassAsTheyAre(t *testing.T) {
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "<%s %s>", r.Host, r.RequestURI) })
 	s := startSite(t, testConfig(t.TempDir()), echo)
@@ -88,8 +88,8 @@ func TestTargetsPassAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestRedirectsStayAtTheirSite asks for an https tunnel on the plain listener
-// with a target that would make another host of the redirect's.
+// TestRedirectsStayAtTheirSite requests an https tunnel on the plain listener, with a
+// target that could turn the redirect towards another host.
 func TestRedirectsStayAtTheirSite(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.mustClaim("safe", wire.Claim{Type: wire.TypeHTTPS, Domain: "safe"}, s.agent.origins[1])
@@ -106,8 +106,8 @@ func TestRedirectsStayAtTheirSite(t *testing.T) {
 	}
 }
 
-// TestFieldsThatDecideAreNotForged sends what origins of several kinds would
-// take for the edge's word, or for where the request ends.
+// TestFieldsThatDecideAreNotForged sends fields that various origins would take for the
+// edge's own, or for the end of the request.
 func TestFieldsThatDecideAreNotForged(t *testing.T) {
 	dump := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -150,8 +150,8 @@ func TestFieldsThatDecideAreNotForged(t *testing.T) {
 	}
 }
 
-// TestOldVisitorsChangeNoProtocol has a visitor by HTTP/1.0 ask for another
-// protocol, which a server must not hear (RFC 9110, section 7.8).
+// TestOldVisitorsChangeNoProtocol makes a visitor over HTTP/1.0 ask for another protocol,
+// which a server must ignore (RFC 9110, section 7.8).
 func TestOldVisitorsChangeNoProtocol(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "<%s>", r.Header.Get("Upgrade"))
@@ -164,9 +164,9 @@ func TestOldVisitorsChangeNoProtocol(t *testing.T) {
 	}
 }
 
-// TestVisitorsWhoSayThatTheySpeakHTTP10 in the handshake, as curl --http1.0 does, are
-// served: to whoever names nothing but what a server does not, it refuses TLS (RFC
-// 7301, section 3.2).
+// TestVisitorsWhoSayThatTheySpeakHTTP10 checks that visitors that offer HTTP/1.0 in the
+// handshake, as curl --http1.0 does, are served. A server refuses TLS to visitors that
+// offer only protocols that it does not have (RFC 7301, section 3.2).
 func TestVisitorsWhoSayThatTheySpeakHTTP10(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	for _, passing := range []bool{false, true} {

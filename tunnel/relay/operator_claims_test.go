@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestOperatorReleasesWhatNobodyUses has a client keep a name on a machine that is
-// no more, which another client is to have.
+// TestOperatorReleasesWhatNobodyUses has a name claimed by a machine that no longer
+// exists, and gives it to another client.
 func TestOperatorReleasesWhatNobodyUses(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	header := map[string]string{"Authorization": "Bearer " + r.AdminToken()}
@@ -55,8 +55,9 @@ func TestOperatorReleasesWhatNobodyUses(t *testing.T) {
 	}
 }
 
-// TestReleasedDomainIsToBeProvedAnew has a client have proved a name of its own: the
-// console lists it for as long as the proof is kept, and so it goes with the claim.
+// TestReleasedDomainIsToBeProvedAnew uses a client that has proved a name of its own. The
+// console lists the name for as long as the proof is stored, so the proof is deleted with
+// the claim.
 func TestReleasedDomainIsToBeProvedAnew(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	o := r.operator()

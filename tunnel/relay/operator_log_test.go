@@ -19,7 +19,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// answer asks as the administrator, and reads what is in the envelope.
+// answer sends a request as the administrator, and returns the contents of the envelope.
 func answer[T any](tb testing.TB, r *testRelay, method, path, body string) T {
 	tb.Helper()
 	status, text, _ := r.ask(tb, method, path, body, map[string]string{"Authorization": "Bearer " + r.AdminToken()})
@@ -211,8 +211,8 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 	}
 }
 
-// TestALongAuditLogIsSearchedInParts: who looks for what was long ago is told where
-// to look on, and no question reads more than its part.
+// TestALongAuditLogIsSearchedInParts checks that a search for old entries is told where
+// to continue, and that no question reads more than its part.
 func TestALongAuditLogIsSearchedInParts(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	note := func(action string, n int) {
@@ -300,7 +300,8 @@ func TestSinksGetEvents(t *testing.T) {
 	}
 }
 
-// TestMendedSinkIsSentWhatWaited: the first URL is wrong, and answers so.
+// TestMendedSinkIsSentWhatWaited uses a wrong URL at first, whose server answers
+// accordingly.
 func TestMendedSinkIsSentWhatWaited(t *testing.T) {
 	asked, got := make(chan struct{}, 100), make(chan string, 100)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -40,7 +40,7 @@ func (r *testRelay) ask(tb testing.TB, method, path, body string, header map[str
 	return resp.StatusCode, string(data), resp.Header
 }
 
-// net/http answers it by itself, before any guard, unless it is told not to.
+// net/http answers this itself, before any guard, unless it is told not to.
 func TestConsoleGuardsOptionsOfTheWholeServer(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	conn, err := net.Dial("tcp", r.Addrs().Console)

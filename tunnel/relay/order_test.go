@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestTheConsoleListsNamesAsPeopleCount makes names in an order that is neither
-// theirs nor that of their bytes.
+// TestTheConsoleListsNamesAsPeopleCount creates names in an order that is neither the
+// expected one nor that of their bytes.
 func TestTheConsoleListsNamesAsPeopleCount(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	var token wire.Token

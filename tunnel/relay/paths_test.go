@@ -19,8 +19,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// asked answers with what an origin was asked for: its name, the Host and the target
-// that it got, and every header that it could take for the prefix.
+// asked answers with what an origin received: its name, the Host and the target, and
+// every header that it could take for the prefix.
 func asked(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var prefix []string
@@ -34,7 +34,7 @@ func asked(name string) http.Handler {
 	})
 }
 
-// askTarget asks for a target as it is written.
+// askTarget requests a target exactly as written.
 func askTarget(t *testing.T, visitor *http.Client, base, target, body string) string {
 	t.Helper()
 	method, reader := http.MethodGet, io.Reader(nil)
@@ -69,8 +69,8 @@ func askTarget(t *testing.T, visitor *http.Client, base, target, body string) st
 	return string(got)
 }
 
-// TestRequestsGoWhereTheirPathsLead asks by each version of HTTP for paths of a
-// tunnel whose services are spoken to in each way.
+// TestRequestsGoWhereTheirPathsLead requests, over each version of HTTP, paths of a
+// tunnel whose services use each protocol.
 func TestRequestsGoWhereTheirPathsLead(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.leads(map[string]string{
@@ -123,8 +123,8 @@ func TestRequestsGoWhereTheirPathsLead(t *testing.T) {
 	recorded(t, s.Relay, "the path as it was asked for", func(e wire.Access) bool { return e.Path == "/api/last" && e.Key == "led" })
 }
 
-// TestURLsOfWebDAVAreAsTheOriginKnowsThem moves files by each version of HTTP, at
-// origins that take what has not their own scheme and host for another server's.
+// TestURLsOfWebDAVAreAsTheOriginKnowsThem moves files over each version of HTTP, at
+// origins that take any URL without their own scheme and host for another server's.
 func TestURLsOfWebDAVAreAsTheOriginKnowsThem(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	strict := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,8 +171,8 @@ func TestURLsOfWebDAVAreAsTheOriginKnowsThem(t *testing.T) {
 	}
 }
 
-// TestAnswersLeadToThePublicSite asks by each version of HTTP for what redirects to the
-// address that the origin has for itself, and sets a cookie of its own name.
+// TestAnswersLeadToThePublicSite requests, over each version of HTTP, something that
+// redirects to the origin's own address and sets a cookie for the origin's own name.
 func TestAnswersLeadToThePublicSite(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	redirects := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -234,8 +234,8 @@ func TestAnswersLeadToThePublicSite(t *testing.T) {
 	}
 }
 
-// TestPrefixOfALoadBalancerIsNotTold: an origin that is told what was taken out of
-// its path is told that alone.
+// TestPrefixOfALoadBalancerIsNotTold checks that an origin that is told what was removed
+// from its path is told only that.
 func TestPrefixOfALoadBalancerIsNotTold(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TrustedProxies = []string{"127.0.0.0/8"}
@@ -282,7 +282,8 @@ func TestWebSocketOfAPath(t *testing.T) {
 	}
 }
 
-// TestGRPCOfAPath goes to the path's service by HTTP/2, whatever is said of it.
+// TestGRPCOfAPath checks that gRPC goes to the path's service over HTTP/2, although the
+// claim does not say so.
 func TestGRPCOfAPath(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	s.agent.leads(map[string]string{"/pkg.Service": startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -305,8 +306,8 @@ func TestGRPCOfAPath(t *testing.T) {
 	}
 }
 
-// TestPathWhoseServiceIsDownLeavesTheTurnAlone shares an address between two agents,
-// of whom one has a path's service down, and one has no such path.
+// TestPathWhoseServiceIsDownLeavesTheTurnAlone shares an address between two agents. On
+// one of them a path's service is down, and the other has no such path.
 func TestPathWhoseServiceIsDownLeavesTheTurnAlone(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token, visitor := r.client(t, "shop"), r.visitor(t)
@@ -357,8 +358,8 @@ func TestPathWhoseServiceIsDownLeavesTheTurnAlone(t *testing.T) {
 	})
 }
 
-// TestPathsChangeWithTheClaim claims a tunnel anew, at the agent's node and for
-// visitors of another.
+// TestPathsChangeWithTheClaim claims a tunnel again, at the agent's node and for visitors
+// of another.
 func TestPathsChangeWithTheClaim(t *testing.T) {
 	c := startNodes(t, 2)
 	here, there := c.all[0], c.all[1]

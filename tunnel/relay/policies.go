@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// preparePolicies makes the parts that say who is let in; openPolicies fills them.
+// preparePolicies creates the parts that decide who is let in; openPolicies fills them.
 func (r *Relay) preparePolicies() {
 	r.geo = &geo.File{Path: r.cfg.Geo.Database, Every: r.opts.geoCheck, Log: r.log}
 	r.policies = policies.New(policies.Config{
@@ -21,7 +21,8 @@ func (r *Relay) preparePolicies() {
 		},
 		Providers: r.providerNames(), Recheck: func(targets ...string) { r.edge.Recheck(targets...) },
 		Serves: func(target string) bool { return r.edge.Serves(target) },
-		// Of several nodes one hears of a claim that is given back later than of the policy.
+		// One of several nodes may hear of the policy before it hears that the claim was
+		// given back.
 		Claimed: func(target string) bool {
 			_, claimed := r.store.Claims.Get(target)
 			return claimed && r.store.Nodes == nil
@@ -31,7 +32,7 @@ func (r *Relay) preparePolicies() {
 	})
 }
 
-// openPolicies reads the policies and follows their changes, of this node and others.
+// openPolicies reads the policies and follows changes by this node and others.
 func (r *Relay) openPolicies() error {
 	if err := r.geo.Read(); err != nil {
 		return err

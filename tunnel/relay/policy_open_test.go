@@ -16,9 +16,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestPasswordEndsWhatIsOpenWithoutIt sets and changes passwords while WebSockets,
-// a connection and a flow are open: those end that were not let in by a password
-// that still holds, and no others.
+// TestPasswordEndsWhatIsOpenWithoutIt sets and changes passwords while WebSockets, a
+// connection and a flow are open. Exactly those end that were not let in by a password
+// that is still valid.
 func TestPasswordEndsWhatIsOpenWithoutIt(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), wsEcho(t))
 	const patience = 4 * patience // for all of it: passwords are slow to try

@@ -189,8 +189,8 @@ func echoed(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestBandwidthIsHeldOnWhatIsOpen sets a bandwidth while a connection is open,
-// and takes it away again: nothing is refused or lost, what is too much waits.
+// TestBandwidthIsHeldOnWhatIsOpen sets a bandwidth while a connection is open, and
+// removes it again. Nothing is refused or lost; excess bytes wait.
 func TestBandwidthIsHeldOnWhatIsOpen(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	s := &site{testRelay: r}

@@ -14,23 +14,23 @@ import (
 	"adit/tunnel/wire"
 )
 
-// keptPorts is where the ports end that Unix keeps for programs with a right to
-// them.
+// keptPorts is the first port that Unix does not reserve for privileged programs.
 const keptPorts = 1024
 
 // publicPorts are the ports that tunnels of a type may have.
 type publicPorts struct {
 	config.Ports
 
-	// kept is how many of them, from the first, the system keeps from the relay.
+	// kept is how many of them, counted from the first, the system does not let the relay
+	// open.
 	kept int
 }
 
-// readPorts notes the public ports, and warns of those that the relay may not open.
+// readPorts reads the public ports, and warns about those that the relay may not open.
 func (r *Relay) readPorts() {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	read := func(network, text string) publicPorts {
-		parsed, _ := config.ParsePorts(text) // validated
+		parsed, _ := config.ParsePorts(text) // already validated
 		ports := publicPorts{Ports: parsed}
 		if ports.Last == 0 || ports.First >= keptPorts {
 			return ports
@@ -47,10 +47,11 @@ func (r *Relay) readPorts() {
 	r.tcp, r.udp = read(wire.TypeTCP, r.cfg.TCPPorts), read(wire.TypeUDP, r.cfg.UDPPorts)
 }
 
-// portsKey is the key of the configuration that has the ports of a network.
+// portsKey returns the configuration key for the ports of a network.
 func portsKey(network string) string { return network + "_ports" }
 
-// tryPort opens a port and closes it. It returns no error but that the relay may not.
+// tryPort opens a port and closes it. It returns an error only if the relay may not open
+// the port.
 func tryPort(network, host string, port int) error {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	var err error
@@ -71,9 +72,9 @@ func tryPort(network, host string, port int) error {
 	return sentence.Listen(portsKey(network), addr, err)
 }
 
-// portRefused says to an agent why its port did not open, and to the operator
-// what to do about it. A port that the tunnel had before it may have again: another
-// program has it for a moment, perhaps.
+// portRefused tells an agent why its port did not open, and tells the operator what to do
+// about it. A tunnel may get a port back that it had before: another program may be using
+// it only for a moment.
 func (r *Relay) portRefused(face routing.Face, had bool, err error) *wire.Problem {
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	addr := net.JoinHostPort(host, strconv.Itoa(face.Port))
@@ -86,14 +87,14 @@ func (r *Relay) portRefused(face routing.Face, had bool, err error) *wire.Proble
 		p.Code, p.Message = wire.CodeTaken, faceName(face)+" is in use on the relay's machine; choose another"
 	case errors.Is(err, socketerr.NotAllowed):
 		p.Code, p.Message = wire.CodeForbidden, "the relay may not open "+faceName(face)+": its system keeps that port; ask its operator, or choose another"
-	default: // it has too many files open, perhaps
+	default: // the relay may have too many files open
 		p.Code, p.Message = wire.CodeUnavailable, "the relay cannot open "+faceName(face)+" now"
 	}
 	return p
 }
 
-// allKept refuses a tunnel that asks for no port in particular, where the relay
-// may open none.
+// allKept refuses a tunnel that asks for no particular port if the relay may not open
+// any.
 func (r publicPorts) allKept(network string) error {
 	return &wire.Problem{Code: wire.CodeForbidden, Field: "type", Message: fmt.Sprintf(
 		"the relay may not open any of its %s ports, %d to %d: its system keeps them; ask its operator", network, r.First, r.Last)}

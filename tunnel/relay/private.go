@@ -13,8 +13,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// placePrivate takes a name for a private tunnel: the one that is asked for, or had
-// before, or a given one. It is below the client's own, so no other client has it.
+// placePrivate takes a name for a private tunnel: the one that it asks for, the one that
+// it had before, or a generated one. The name is below the client's own, so no other
+// client has it.
 func (s *session) placePrivate(ctx context.Context, p placing, face routing.Face) (*tunnel, error) {
 	face.Domain = p.claim.Domain
 	if face.Domain == "" {
@@ -29,8 +30,8 @@ func (s *session) placePrivate(ctx context.Context, p placing, face routing.Face
 	return s.open(ctx, p, face)
 }
 
-// serveVisit leads the agent to a private tunnel, if it may go there. The stream is
-// the visitor's connection from then on. Asked by GET, it tells whether it may.
+// serveVisit connects the agent to a private tunnel, if it may visit it. From then on,
+// the stream is the visitor's connection. A GET request only asks whether the agent may.
 func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	asks, upgrade := r.Method == http.MethodGet, r.Header.Get("Upgrade")
 	if !asks && upgrade != wire.UpgradeVisit && upgrade != wire.UpgradeVisitUDP {
@@ -46,7 +47,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	guest := s.guest()
 	ep := s.relay.edge.Private(r.Context(), claims.TargetPrivate(client, name), guest)
 	if ep == nil {
-		// One answer for all, so that nobody learns what there is.
+		// The answer is the same in all cases, so that nobody learns which tunnels exist.
 		return wire.Forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
 	}
 	if asks {
@@ -78,13 +79,13 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 		conn.Close()
 		return nil
 	}
-	control.visits() // one who does not even read that stays among those that are bounded
+	control.visits() // a visitor that does not even read that stays among the streams that are limited
 	early, _ := buf.Reader.Peek(buf.Reader.Buffered())
 	s.relay.edge.Visit(control.Stream, early, ep, guest)
 	return nil
 }
 
-// guest is the agent as a visitor.
+// guest describes the agent as a visitor.
 func (s *session) guest() visitor.Guest {
 	return visitor.Guest{
 		Client: s.client.Name, ClientID: s.client.ID,
@@ -92,7 +93,7 @@ func (s *session) guest() visitor.Guest {
 	}
 }
 
-// serveInvitations tells which private tunnels let the agent in.
+// serveInvitations answers with the private tunnels that let the agent in.
 func (s *session) serveInvitations(w http.ResponseWriter, _ *http.Request) error {
 	answer := wire.Invitations{Tunnels: []string{}}
 	for _, face := range s.relay.edge.Invitations(s.guest(), s.agent.Instance) {
@@ -108,8 +109,8 @@ func (s *session) serveInvitations(w http.ResponseWriter, _ *http.Request) error
 	return writeJSON(w, answer)
 }
 
-// visits notes that the stream is none of the control plane any more, whose streams
-// are bounded and which ends with the session's requests.
+// visits records that the stream no longer belongs to the control plane, whose streams
+// are limited and end with the session's requests.
 func (c *controlConn) visits() { c.once.Do(func() { c.session.streams.Add(-1) }) }
 
 func addrPort(text string) netip.AddrPort {

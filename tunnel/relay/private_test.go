@@ -18,18 +18,21 @@ import (
 	"adit/tunnel/wire"
 )
 
-// privateClaim is a private tunnel of this name, with what visits it beside its client.
+// privateClaim returns a private tunnel with a name, and with clients that may visit it
+// in addition to its own.
 func privateClaim(name string, visitors ...string) wire.Claim {
 	return wire.Claim{Type: wire.TypeTCP, Mode: wire.ModePrivate, Domain: name, Visitors: visitors}
 }
 
-// visit asks for a visit and gives back the stream with what comes of the tunnel.
+// visit asks for a visit and returns its stream, with a reader for what comes from the
+// tunnel.
 func (a *fakeAgent) visit(tunnel string) (link.Stream, *bufio.Reader, error) {
 	s, r, _, err := a.visitBy(tunnel, wire.UpgradeVisit)
 	return s, r, err
 }
 
-// visitBy is visit by one of the protocols, with the header of the relay's answer.
+// visitBy is visit with a choice of protocol. It also returns the header of the relay's
+// answer.
 func (a *fakeAgent) visitBy(tunnel, upgrade string) (link.Stream, *bufio.Reader, http.Header, error) {
 	a.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -64,8 +67,8 @@ func (a *fakeAgent) visitBy(tunnel, upgrade string) (link.Stream, *bufio.Reader,
 	return nil, nil, nil, &p
 }
 
-// greets is an origin that speaks first, as ssh does, and says back what it is told
-// after the visitor has ended.
+// greets starts an origin that speaks first, as ssh does, and sends back what it received
+// once the visitor has ended.
 func greets(tb testing.TB) string {
 	tb.Helper()
 	return serveEach(tb, func(conn net.Conn) {
@@ -131,7 +134,7 @@ func TestInvitedClientsVisitAPrivateTunnel(t *testing.T) {
 	}
 }
 
-// invitations are the private tunnels that the relay tells an agent of.
+// invitations returns the private tunnels that the relay announces to an agent.
 func (a *fakeAgent) invitations() string {
 	a.tb.Helper()
 	var got wire.Invitations
@@ -141,7 +144,8 @@ func (a *fakeAgent) invitations() string {
 	return strings.Join(got.Tunnels, " ")
 }
 
-// TestAnAgentIsToldWhatItMayVisit: what runs, of others, and as long as it is invited.
+// TestAnAgentIsToldWhatItMayVisit checks that an agent is told of others' running tunnels
+// for as long as it is invited.
 func TestAnAgentIsToldWhatItMayVisit(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "nas")
@@ -169,8 +173,8 @@ func TestAnAgentIsToldWhatItMayVisit(t *testing.T) {
 	check("who is named no longer", laptop, "stranger/files")
 }
 
-// TestVisitsOfARelayThatListensEverywhere: its own address is of no family, or of the
-// other than the visitor's.
+// TestVisitsOfARelayThatListensEverywhere covers a relay whose own address has no family,
+// or a different one from the visitor's.
 func TestVisitsOfARelayThatListensEverywhere(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TunnelListen = ":0"
@@ -226,7 +230,8 @@ func TestClaimsOfPrivateTunnels(t *testing.T) {
 	}
 }
 
-// TestVisitsEndWithTheRight: with the invitation, the policy, the tunnel, and the client.
+// TestVisitsEndWithTheRight checks that visits end with the invitation, the policy, the
+// tunnel, and the client.
 func TestVisitsEndWithTheRight(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")
@@ -288,7 +293,8 @@ func TestAVisitIsInTheAccessLogByItsClient(t *testing.T) {
 	}
 }
 
-// TestVisitsAreNoControlStreams: those are few, and a visit lasts.
+// TestVisitsAreNoControlStreams checks that visits, which last, do not use up the few
+// control streams.
 func TestVisitsAreNoControlStreams(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")
@@ -301,7 +307,7 @@ func TestVisitsAreNoControlStreams(t *testing.T) {
 	}
 }
 
-// apart are agents of the clients nas and laptop at two nodes.
+// apart connects agents of the clients nas and laptop to two nodes.
 func apart(t *testing.T) (c *testNodes, owner, visitor *fakeAgent) {
 	t.Helper()
 	c = startNodes(t, 2)

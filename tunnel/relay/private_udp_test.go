@@ -127,8 +127,8 @@ func TestInvitedClientsVisitAPrivateUDPTunnel(t *testing.T) {
 	}
 }
 
-// TestPacketsOfAVisitAreItsOwn: of two visits of one session, and of numbers that are
-// nobody's.
+// TestPacketsOfAVisitAreItsOwn checks this for two visits on one session, and for numbers
+// that belong to no visit.
 func TestPacketsOfAVisitAreItsOwn(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")
@@ -155,8 +155,8 @@ func TestPacketsOfAVisitAreItsOwn(t *testing.T) {
 	second.echoes(t, 40)
 }
 
-// TestUDPVisitsEndWithTheRight: with the invitation, the policy, the tunnel, the client,
-// and when either side ends the flow.
+// TestUDPVisitsEndWithTheRight checks that visits end with the invitation, the policy,
+// the tunnel, the client, and when either side ends the flow.
 func TestUDPVisitsEndWithTheRight(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")
@@ -222,7 +222,7 @@ func TestUDPVisitsEndWithTheRight(t *testing.T) {
 	counted("the visit of a revoked client is over", 0)
 }
 
-// clients are those whose flows the agent was told of.
+// clients returns the clients whose flows the agent was told about.
 func (a *fakeAgent) clients() string {
 	var names []string
 	a.whose.Range(func(_, who any) bool {
@@ -233,7 +233,7 @@ func (a *fakeAgent) clients() string {
 	return strings.Join(names, " ")
 }
 
-// closing has the agent end the flow of the only visit of a tunnel.
+// closing makes the agent end the flow of the only visit to a tunnel.
 func (a *fakeAgent) closing(key string, v *udpVisit) {
 	v.send("the agent learns the flow's number")
 	select {
@@ -270,8 +270,8 @@ func TestIdleUDPVisitsEnd(t *testing.T) {
 	v.ends(t, "nothing passes")
 }
 
-// TestUDPVisitsDoNotHoldTheRelay: it does not wait for them when it ends, as it does not
-// for flows of public ports.
+// TestUDPVisitsDoNotHoldTheRelay checks that the relay does not wait for them when it
+// ends, just as it does not for flows of public ports.
 func TestUDPVisitsDoNotHoldTheRelay(t *testing.T) {
 	r := startRelayDraining(t, testConfig(t.TempDir()), patience)
 	owner, laptop := connect(t, r.client(t, "nas"), "i1"), connect(t, r.client(t, "laptop"), "i1")

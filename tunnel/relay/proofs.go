@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// openProofs makes or reads the key of the records.
+// openProofs creates or reads the key for the DNS records.
 func (r *Relay) openProofs(ctx context.Context) error {
 	key, err := r.store.Settings.Once(ctx, store.SettingProofKey, func() ([]byte, error) {
 		key := make([]byte, 32)
@@ -34,9 +34,9 @@ func (r *Relay) openProofs(ctx context.Context) error {
 	return nil
 }
 
-// prove reports why a client may not have a name outside of the relay's domain:
-// without a DNS record that is its, or the operator's word, it may not. Who has a
-// name has all under it, so that a wildcard is proved by the name that it is under.
+// prove returns an error if a client may not have a name outside the relay's domain. It
+// needs either a DNS record that proves the name, or the operator's permission. Whoever
+// has a name also has everything under it, so a wildcard is proved by the name above it.
 func (r *Relay) prove(ctx context.Context, c store.Client, scope scope.Scope, wanted string) error {
 	name, _ := wildcard.Base(wanted)
 	have, known := r.store.Proofs.Get(name)
@@ -44,7 +44,7 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope scope.Scope, wa
 		return nil
 	}
 	if scope.UnprovedDomains {
-		if known { // another has proved it
+		if known { // another client has proved it
 			return wire.Forbidden("domain", "%s is proved to be another client's; choose another, or ask the relay's operator", name)
 		}
 		return r.proved(ctx, store.Proof{Domain: name, ClientID: c.ID, Proved: time.Now().UTC(), By: store.ProvedByScope})
@@ -61,8 +61,8 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope scope.Scope, wa
 	return &wire.Problem{Code: wire.CodeForbidden, Field: "domain", Message: message}
 }
 
-// proved keeps a proof. Of a name that changed hands, the claims of who had it
-// before are given back.
+// proved stores a proof. If the name changes hands, the previous client's claims are
+// given back.
 func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	if !r.trail.leave(p.ClientID) {
 		return &wire.Problem{Code: wire.CodeUnavailable, Field: "domain", Message: "this client has proved very many names in a short time; the relay takes one a minute now"}
@@ -92,8 +92,9 @@ func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	return r.unprove(ctx, p)
 }
 
-// unprove forgets proofs of a client that has more of them than it may have names: the
-// oldest of names that it does not have now, and that can be proved again.
+// unprove deletes proofs of a client that has more of them than it may have names. It
+// deletes the oldest ones for names that the client does not have now, since they can be
+// proved again.
 func (r *Relay) unprove(ctx context.Context, last store.Proof) error {
 	var list []store.Proof
 	for _, p := range r.store.Proofs.List() {
@@ -124,8 +125,8 @@ func (r *Relay) unprove(ctx context.Context, last store.Proof) error {
 	return nil
 }
 
-// proofChanged takes a name from the agents here that are not its client's any
-// more, whichever node has heard the proof.
+// proofChanged takes a name from the agents here that are not its client's any more,
+// whichever node received the proof.
 func (r *Relay) proofChanged(domain string, p store.Proof, exists bool) {
 	if !exists {
 		return
@@ -155,7 +156,7 @@ func (s *session) lose(domain, reason string) {
 	s.mu.Unlock()
 	for _, key := range keys {
 		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-		_ = s.release(ctx, key, given) // the claim is another's already
+		_ = s.release(ctx, key, given) // the claim is already someone else's
 		cancel()
 		s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: reason})
 	}

@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestClientKeepsNoMoreProofsThanNames has a client prove one name after the other, and
-// give each of them back but the first.
+// TestClientKeepsNoMoreProofsThanNames makes a client prove one name after another, and
+// give back all but the first.
 func TestClientKeepsNoMoreProofsThanNames(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.ClaimsPerClient = 3
@@ -41,7 +41,8 @@ func TestClientKeepsNoMoreProofsThanNames(t *testing.T) {
 	claim("n0") // again
 }
 
-// TestClientLeavesNoAuditEntriesWithoutEnd has a client use up what it may leave there.
+// TestClientLeavesNoAuditEntriesWithoutEnd makes a client use up the entries that it may
+// add.
 func TestClientLeavesNoAuditEntriesWithoutEnd(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.scoped(t, "shop", scope.Scope{Domains: []string{"*.shop.example"}, UnprovedDomains: true, OwnPolicies: true})

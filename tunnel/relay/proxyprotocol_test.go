@@ -41,7 +41,7 @@ func proxyHeaderOf(t *testing.T, version byte, visitor string) []byte {
 	return b
 }
 
-// TestPROXYHeadersAtEachEdge has a load balancer in front of http, https and tcp.
+// TestPROXYHeadersAtEachEdge puts a load balancer in front of http, https and tcp.
 func TestPROXYHeadersAtEachEdge(t *testing.T) {
 	for _, c := range []struct {
 		name, setting string
@@ -111,8 +111,8 @@ func TestPROXYHeadersAtEachEdge(t *testing.T) {
 	}
 }
 
-// TestPolicyKnowsVisitorsBehindALoadBalancer holds a visitor's limit where the
-// load balancer's is not.
+// TestPolicyKnowsVisitorsBehindALoadBalancer applies a limit to a visitor, but not to the
+// load balancer.
 func TestPolicyKnowsVisitorsBehindALoadBalancer(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TrustedProxies = []string{"127.0.0.0/8"}
@@ -136,9 +136,9 @@ func TestPolicyKnowsVisitorsBehindALoadBalancer(t *testing.T) {
 	}
 }
 
-// TestPolicyKnowsVisitorsHoweverTheyAreWritten has load balancers write the
-// visitor's address in the ways that are in use. An address that nobody can read
-// is nobody's: the load balancer's own counts.
+// TestPolicyKnowsVisitorsHoweverTheyAreWritten makes load balancers write the visitor's
+// address in all common ways. If an address cannot be parsed, the load balancer's own
+// counts.
 func TestPolicyKnowsVisitorsHoweverTheyAreWritten(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TrustedProxies = []string{"127.0.0.0/8", "192.0.2.200"}

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestPublicPortsAreThoseOfTheConfiguration has a relay whose ports are others to
-// the public than to itself, as behind a container's port mapping.
+// TestPublicPortsAreThoseOfTheConfiguration uses a relay whose public ports differ from
+// its own, as behind a container's port mapping.
 func TestPublicPortsAreThoseOfTheConfiguration(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.PublicHTTPPort, cfg.PublicHTTPSPort, cfg.PublicTunnelPort = 80, 8443, 5433

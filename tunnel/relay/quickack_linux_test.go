@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// TestVisitorsWhoHoldTheirRequestBackAreNotKeptWaiting asks as PHP, Perl and wget do:
-// a small write waits at their side until what was written before is acknowledged
-// (Nagle's algorithm), which was the end of their handshake. The relay has nothing to
-// answer that with, so the acknowledgement would come 40 ms later by itself.
+// TestVisitorsWhoHoldTheirRequestBackAreNotKeptWaiting sends requests as PHP, Perl and
+// wget do: a small write waits on their side until what was written before is
+// acknowledged (Nagle's algorithm), which here is the end of their handshake. The relay
+// has nothing to send that would carry the acknowledgement, so on its own it would come
+// 40 ms later.
 func TestVisitorsWhoHoldTheirRequestBackAreNotKeptWaiting(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	for range 100 { // of which one is enough: none would be as fast by itself

@@ -10,7 +10,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// mover is an agent that goes where it is told to.
+// mover is an agent that moves when it is told to.
 type mover struct {
 	token wire.Token
 	name  string
@@ -53,8 +53,8 @@ func (m *mover) follow(tb testing.TB, end <-chan struct{}) {
 	}
 }
 
-// TestAgentsSpreadOverNodesThatJoin has nodes join one that has all the agents:
-// these move a few at a time until each node has its share, and then stay.
+// TestAgentsSpreadOverNodesThatJoin makes nodes join one that has all the agents. The
+// agents move a few at a time until each node has its share, and then stay.
 func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 1)
@@ -107,8 +107,8 @@ func TestAgentsSpreadOverNodesThatJoin(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSharedEvenlyStays: two agents with two sessions each on three
-// nodes leave one node with two, whoever moves.
+// TestWhatCannotBeSharedEvenlyStays uses two agents with two sessions each on three
+// nodes: one node has two, whoever moves.
 func TestWhatCannotBeSharedEvenlyStays(t *testing.T) {
 	for _, c := range []struct{ own, total, nodes, want int }{
 		{2, 4, 3, 0},

@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// record takes an access event of the edge: into the log, to the sinks, and to
-// the agent whose tunnel it was.
+// record passes on an access event of the edge: to the log, to the sinks, and to the
+// agent whose tunnel was visited.
 func (r *Relay) record(ep *routing.Endpoint, b *routing.Backend, e wire.Access) {
 	r.counts.Visit(ep.Type, e)
 	if !r.cfg.AccessLog {

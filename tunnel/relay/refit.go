@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// refit takes away the tunnels of a session that its client may no longer have;
-// of too many, those whose names and ports were claimed last.
+// refit takes down a session's tunnels that its client may no longer have. If there are
+// too many, those whose names and ports were claimed last go first.
 func (s *session) refit(scope scope.Scope) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
@@ -42,9 +42,10 @@ func (s *session) refit(scope scope.Scope) {
 	}
 }
 
-// surplus are the tunnels of a client that are too many for a scope. Each session
-// takes its own away, at its node, while the others do: so they go by what all
-// nodes have, the order of claims, and not by how many are left at that moment.
+// surplus returns the tunnels of a client that exceed the limit of a scope. Each session
+// takes down its own, at its node, at the same time as the others. So the choice depends
+// on something that all nodes share, the order of claims, and not on how many tunnels are
+// left at that moment.
 func (r *Relay) surplus(clientID string, scope scope.Scope) map[tunnelID]bool {
 	if scope.Tunnels <= 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestRefusalsSayWhatToDoNext holds the whole sentences: an agent shows them to
-// its owner as they are, who cannot see the relay.
+// TestRefusalsSayWhatToDoNext checks the complete sentences: an agent shows them
+// unchanged to its owner, who cannot see the relay.
 func TestRefusalsSayWhatToDoNext(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.UDPPorts, cfg.Limits.TunnelsPerSession = "none", 3
@@ -70,8 +70,8 @@ func TestRefusalsSayWhatToDoNext(t *testing.T) {
 	}
 }
 
-// TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate: the agent's owner can
-// update only the agent.
+// TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate checks this because the agent's
+// owner can update only the agent.
 func TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate(t *testing.T) {
 	for version, want := range map[int]string{
 		wire.Protocol - 1: "the relay speaks a newer version of the protocol; update adit",
@@ -83,8 +83,8 @@ func TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfAFailureSayWhoseItIs: the relay's log has the whole of it, which is not
-// for strangers.
+// TestRefusalsOfAFailureSayWhoseItIs checks the message; the details are in the relay's
+// log and not meant for strangers.
 func TestRefusalsOfAFailureSayWhoseItIs(t *testing.T) {
 	s := &session{relay: &Relay{log: slog.New(slog.DiscardHandler)}}
 	for _, c := range []struct {

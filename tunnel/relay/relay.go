@@ -34,47 +34,47 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// DrainTime is how long streams may finish when the relay ends.
+// DrainTime is how long streams may take to finish when the relay ends.
 const DrainTime = 30 * time.Second
 
 const (
 	openFor = 60 * time.Second // to open the store
-	// storeWait is how long the store may take for what nobody waits for.
+	// storeWait is how long the store may take if nobody is waiting for the result.
 	storeWait  = 5 * time.Second
 	usageFlush = 5 * time.Second
-	// visitorGrace is how long visitors wait for an agent whose session was lost: one that
-	// is restarted is back within a second or two.
+	// visitorGrace is how long visitors wait for an agent whose session was lost. An
+	// agent that restarts is back within a second or two.
 	visitorGrace = 3 * time.Second
 )
 
-// Options is what a relay is made of.
+// Options contains what a relay is made of.
 type Options struct {
 	Config  config.Config
-	Version string        // as agents and the console see it
+	Version string        // as shown to agents and in the console
 	Log     *slog.Logger  // may be nil
 	Drain   time.Duration // if zero, DrainTime
 
-	certs      func(*certs.Config)                                      // tests hurry it; may be nil
-	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests answer it; may be nil
-	geoCheck   time.Duration                                            // tests hurry it; may be zero
-	usageFlush time.Duration                                            // tests hurry it; may be zero
+	certs      func(*certs.Config)                                      // tests speed it up; may be nil
+	lookupTXT  func(ctx context.Context, name string) ([]string, error) // tests replace it; may be nil
+	geoCheck   time.Duration                                            // tests shorten it; may be zero
+	usageFlush time.Duration                                            // tests shorten it; may be zero
 	// strangerGrace is for tests, too; may be zero.
 	strangerGrace time.Duration
-	awayGrace     time.Duration // tests hurry it; may be zero
-	auditWait     time.Duration // tests hurry it; may be zero
-	auditMost     int           // tests have less of it; may be zero
-	balance       time.Duration // tests hurry it; may be zero
-	halfOpen      time.Duration // tests have more of it; may be zero
-	webhookTime   time.Duration // tests have less of it; may be zero
-	visitorGrace  time.Duration // tests have none of it, below zero; may be zero
+	awayGrace     time.Duration // tests shorten it; may be zero
+	auditWait     time.Duration // tests shorten it; may be zero
+	auditMost     int           // tests reduce it; may be zero
+	balance       time.Duration // tests shorten it; may be zero
+	halfOpen      time.Duration // tests lengthen it; may be zero
+	webhookTime   time.Duration // tests shorten it; may be zero
+	visitorGrace  time.Duration // tests disable it with a negative value; may be zero
 }
 
-// Addrs are the addresses that a relay listens on, ports filled in.
+// Addrs contains the addresses that a relay listens on, with actual ports.
 type Addrs struct {
 	Tunnel, HTTP, HTTPS, Console string
 }
 
-// Relay is a relay with its sockets open.
+// Relay is a relay whose sockets are open.
 type Relay struct {
 	cfg     config.Config
 	opts    Options
@@ -83,7 +83,7 @@ type Relay struct {
 	id      string // of the node
 	started time.Time
 	waiting int64 // bytes that may wait for readers, in sessions and at the edge
-	flows   int   // of all udp endpoints
+	flows   int   // limit for all udp endpoints
 	tcp     publicPorts
 	udp     publicPorts
 	local   *certs.Local
@@ -97,7 +97,7 @@ type Relay struct {
 	page      net.Listener
 	handler   *console.Console
 	admin     string // the admin token
-	setup     string // code for the console's first account; "" if there is one
+	setup     string // code for the console's first account; "" if there is one already
 	access    *accesslog.Log
 	geo       *geo.File
 	policies  *policies.Table
@@ -105,17 +105,17 @@ type Relay struct {
 	names     names.Rules
 	signIn    *signin.Visitors // nil without [[sign_in]]
 	accounts  *quota.Accounts
-	notes     *activity.Notes // of agents
+	notes     *activity.Notes // about agents
 	sinks     *outlets.Set
 	alerts    *alerts.Watch
 	ledger    *ledger.Ledger
 	records   *proof.Records
 	unpublish func()
-	shown     daily // to agents
+	shown     daily // shown to agents
 	trail     trail
-	mesh      *nodes.Mesh // nil where the relay is one node; so is members
+	mesh      *nodes.Mesh // nil if the relay is a single node; so is members
 	members   *membership.Members
-	far       *far.Agents // empty where the relay is one node
+	far       *far.Agents // empty if the relay is a single node
 	serving   serving
 	doubts    doubts
 	coming    coming
@@ -123,14 +123,14 @@ type Relay struct {
 	counts    metrics.Counts
 	strangers strangers
 
-	tasks tasks // of short work that events start
+	tasks tasks // short work started by events
 
 	roster roster.Roster[*session] // closed when the relay drains
 	trials trials
 }
 
-// New opens the store and the sockets. What it opened is closed when Run
-// returns, or by Close if it is never run.
+// New opens the store and the sockets. They are closed when Run returns, or by Close if
+// Run is never called.
 func New(opts Options) (*Relay, error) {
 	if err := opts.Config.Validate(); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (r *Relay) open(ctx context.Context) error {
 	r.names = names.Rules{
 		Domain: r.cfg.Domain, Own: []string{r.cfg.Domain, r.cfg.PublicHost, r.cfg.SignInName()}, SignIn: r.cfg.SignInName(),
 		Console: r.cfg.Console.Names(),
-		Claims: r.store.Claims, Policed: func(target string) bool { return r.policies.Get(target) != nil },
+		Claims:  r.store.Claims, Policed: func(target string) bool { return r.policies.Get(target) != nil },
 	}
 	r.book = &policies.Book{
 		Stored: r.store.Policies, Clients: r.store.Clients, Table: r.policies, Names: r.names, Record: r.ledger.Record, Log: r.log,
@@ -253,7 +253,7 @@ func (r *Relay) open(ctx context.Context) error {
 	return err
 }
 
-// Addrs returns where the relay listens.
+// Addrs returns the addresses that the relay listens on.
 func (r *Relay) Addrs() Addrs {
 	return Addrs{
 		Tunnel: r.listener.Addr().String(), HTTP: r.edge.HTTPAddr().String(),
@@ -261,7 +261,7 @@ func (r *Relay) Addrs() Addrs {
 	}
 }
 
-// AdminToken is the secret of the console and the admin API.
+// AdminToken returns the secret of the console and the admin API.
 func (r *Relay) AdminToken() string { return r.admin }
 
 // Close closes what New opened, if Run was never called.

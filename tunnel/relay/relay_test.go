@@ -121,7 +121,7 @@ func TestTwoAgentsClaimOneName(t *testing.T) {
 	}
 }
 
-// All being taken is an answer, and one that trying again does not change.
+// That all ports are taken is an answer that trying again does not change.
 func TestNoFreePortIsARefusal(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	ports, _ := config.ParsePorts(cfg.TCPPorts)
@@ -175,7 +175,7 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 }
 
-// busy has another program take a port once the relay has let go of it.
+// busy makes another program take a port once the relay has released it.
 func busy(t *testing.T, port int) {
 	t.Helper()
 	eventually(t, "the port is closed", func() bool {
@@ -187,8 +187,8 @@ func busy(t *testing.T, port int) {
 	})
 }
 
-// TestSharedPortThatDoesNotOpenIsNotKept has another program take the port that the
-// tunnel of an agent which is away shares.
+// TestSharedPortThatDoesNotOpenIsNotKept makes another program take the port that the
+// tunnel of an absent agent shares.
 func TestSharedPortThatDoesNotOpenIsNotKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")
@@ -209,8 +209,8 @@ func TestSharedPortThatDoesNotOpenIsNotKept(t *testing.T) {
 	}
 }
 
-// TestNameOfAnAgentThatIsAwayStaysItsClients has a port refused to the agent that
-// was to follow the one that had it.
+// TestNameOfAnAgentThatIsAwayStaysItsClients refuses a port to the agent that was to
+// replace the one that had it.
 func TestNameOfAnAgentThatIsAwayStaysItsClients(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")

@@ -11,9 +11,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestSessionGoesOnWhereTheNewerDidNotLast has an agent try a newer session and
-// give it up, as when it tries DTLS beside TLS on a network that blocks UDP half
-// of the time: the older is its session again.
+// TestSessionGoesOnWhereTheNewerDidNotLast makes an agent try a newer session and give it
+// up, for example DTLS beside TLS on a network that blocks UDP half of the time. The
+// older session is then the agent's again.
 func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")
@@ -50,8 +50,8 @@ func TestSessionGoesOnWhereTheNewerDidNotLast(t *testing.T) {
 	})
 }
 
-// TestReplacedSessionsAreBounded has an agent come anew again and again, with
-// sessions that linger: they are no way around the limit.
+// TestReplacedSessionsAreBounded makes an agent connect again and again, with sessions
+// that linger. That must not be a way around the limit.
 func TestReplacedSessionsAreBounded(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.SessionsPerClient = 2

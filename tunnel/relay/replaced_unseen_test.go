@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// asker asks the console's API as an administrator, and returns the tag and the
-// text of an answer that has the wanted status.
+// asker sends a request to the console's API as an administrator, and returns the tag and
+// the text of an answer that has the wanted status.
 type asker func(want int, method, path, body string, header ...string) (tag, answer string)
 
 func newAsker(t *testing.T, r *testRelay) asker {
@@ -26,8 +26,8 @@ func newAsker(t *testing.T, r *testRelay) asker {
 	}
 }
 
-// TestPolicyIsNotReplacedUnseen has two administrators change one policy that
-// both have read.
+// TestPolicyIsNotReplacedUnseen makes two administrators change a policy that both have
+// read.
 func TestPolicyIsNotReplacedUnseen(t *testing.T) {
 	ask := newAsker(t, startRelay(t, testConfig(t.TempDir())))
 	const path = "/api/v1/policies/shop"
@@ -62,8 +62,8 @@ func TestPolicyIsNotReplacedUnseen(t *testing.T) {
 	ask(404, "GET", path, "")
 }
 
-// TestSinkIsNotReplacedUnseen is the same of a sink. One that is added replaces
-// none of its name.
+// TestSinkIsNotReplacedUnseen is the same for a sink. Adding one does not replace another
+// with the same name.
 func TestSinkIsNotReplacedUnseen(t *testing.T) {
 	ask := newAsker(t, startRelay(t, testConfig(t.TempDir())))
 	const path = "/api/v1/sinks/siem"
@@ -83,8 +83,8 @@ func TestSinkIsNotReplacedUnseen(t *testing.T) {
 	}
 }
 
-// TestScopeIsNotReplacedUnseen is the same of what a client may do. A new token
-// is no change of that, and who takes the name of a revoked client is another one.
+// TestScopeIsNotReplacedUnseen is the same for what a client may do. A new token does not
+// change that, and a client that takes the name of a revoked one is a different client.
 func TestScopeIsNotReplacedUnseen(t *testing.T) {
 	ask := newAsker(t, startRelay(t, testConfig(t.TempDir())))
 	const path = "/api/v1/clients/carol"
@@ -113,8 +113,8 @@ func TestScopeIsNotReplacedUnseen(t *testing.T) {
 	ask(http.StatusPreconditionFailed, "PATCH", path, theirs, "If-Match", next)
 }
 
-// replaceUnseen makes what is at path and has it replaced by who knows of it, and
-// not by who does not.
+// replaceUnseen creates something at path, and checks that it can be replaced only by
+// somebody who knows the current version.
 func replaceUnseen(t *testing.T, ask asker, path, mine, theirs, told string) {
 	t.Helper()
 	ask(http.StatusPreconditionFailed, "PUT", path, mine, "If-Match", `"none"`)
@@ -134,8 +134,8 @@ func replaceUnseen(t *testing.T, ask asker, path, mine, theirs, told string) {
 	ask(http.StatusPreconditionFailed, "DELETE", path, "", "If-Match", made)
 }
 
-// removeUnseen has what is at path removed by who knows of it, and not by who
-// knows an old one.
+// removeUnseen checks that something at path can be removed only by somebody who knows
+// the current version.
 func removeUnseen(ask asker, path, mine, old string) {
 	ask(http.StatusPreconditionFailed, "DELETE", path, "", "If-Match", old)
 	next, _ := ask(200, "GET", path, "")

@@ -10,9 +10,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestReportOfAnImpossibleTimeSpoilsNothing has an agent report an error of a time
-// that no JSON can say in UTC, and one of the far future: the operator's lists go
-// on, and neither stays before all that is reported later.
+// TestReportOfAnImpossibleTimeSpoilsNothing makes an agent report one error with a time
+// that JSON cannot express in UTC, and one from the far future. The operator's lists
+// still work, and neither error stays ahead of everything that is reported later.
 func TestReportOfAnImpossibleTimeSpoilsNothing(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))

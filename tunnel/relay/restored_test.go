@@ -12,8 +12,9 @@ import (
 )
 
 // TestRestoredNodesDoNotTakeWhatTheLostStoreHad restores what NATS has lost while a node
-// runs on: its revisions are of a store that is not there any more, and what is set at a
-// node that began anew holds there, and is not set at one that did not.
+// keeps running. That node's revisions are of a store that no longer exists. What is set
+// at a restarted node holds there, and nothing can be set at a node that was not
+// restarted.
 func TestRestoredNodesDoNotTakeWhatTheLostStoreHad(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestRevocationIsAuditedThoughItsAskerHasGone has who revokes a client go away as
-// soon as that is done, before the client's names are given back.
+// TestRevocationIsAuditedThoughItsAskerHasGone revokes a client for somebody who leaves
+// as soon as that is done, before the client's names are given back.
 func TestRevocationIsAuditedThoughItsAskerHasGone(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")

@@ -8,8 +8,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestSessionEndsWithItsToken holds that a token works as long as its overlap and
-// no longer, also for who is connected by it: it may be in other hands.
+// TestSessionEndsWithItsToken checks that a token works for its overlap and no longer,
+// even for sessions already connected with it: it may be in someone else's hands.
 func TestSessionEndsWithItsToken(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))

@@ -14,14 +14,14 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Run serves until ctx ends. Then it stops accepting, tells agents to move on,
-// lets streams finish, and closes everything.
+// Run serves until ctx ends. Then it stops accepting, tells agents to move on, lets
+// streams finish, and closes everything.
 func (r *Relay) Run(ctx context.Context) error {
 	// life outlasts ctx by the time of the drain.
 	life, end := context.WithCancel(context.Background())
 	defer end()
-	// visiting ends when visitors are to be turned away; the other nodes are
-	// there for a little more.
+	// visiting ends when visitors are to be turned away; the other nodes can still be
+	// reached for a little longer.
 	visiting, turnAway := context.WithCancel(context.Background())
 	defer turnAway()
 	drained, over := context.WithCancel(context.Background()) // all visitors have had their time
@@ -39,10 +39,10 @@ func (r *Relay) Run(ctx context.Context) error {
 			r.members.Meet(visiting)
 		}
 		err := r.edge.Run(visiting, r.opts.Drain)
-		if r.mesh != nil { // visitors of other nodes, too
+		if r.mesh != nil { // visitors from other nodes, too
 			r.mesh.Idle(drained)
 		}
-		end() // visitors have ended: sessions may
+		end() // visitors are gone, so sessions may end
 		return err
 	})
 	if r.members != nil {
@@ -81,8 +81,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	return errors.Join(err, r.Close())
 }
 
-// keepBooks counts what clients move, holds them to their quotas, and stores where
-// their agents were seen, until ctx ends.
+// keepBooks counts clients' traffic, holds them to their quotas, and stores where their
+// agents were seen, until ctx ends.
 func (r *Relay) keepBooks(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(r.opts.usageFlush, usageFlush))
 	defer tick.Stop()
@@ -101,8 +101,8 @@ func (r *Relay) keepBooks(ctx context.Context) {
 	}
 }
 
-// acceptSessions takes sessions until life ends; from the end of ctx on it
-// turns new ones away.
+// acceptSessions accepts sessions until life ends. Once ctx has ended, it turns new ones
+// away.
 func (r *Relay) acceptSessions(ctx, life context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -121,14 +121,14 @@ func (r *Relay) acceptSessions(ctx, life context.Context) error {
 	}
 }
 
-// tasks is short work that events start, until it ends.
+// tasks runs short work that events start, until end is called.
 type tasks struct {
 	mu    sync.Mutex
 	ended bool
 	sync.WaitGroup
 }
 
-// end waits for what runs; nothing begins any more.
+// end waits for running tasks. No task starts after that.
 func (t *tasks) end() {
 	t.mu.Lock()
 	t.ended = true
@@ -157,7 +157,7 @@ func (r *Relay) drain() {
 	}
 }
 
-// shuttingDown is the answer of a relay that drains to who wants more of it.
+// shuttingDown is the answer to requests while the relay drains.
 func shuttingDown() *wire.Problem {
 	return &wire.Problem{Code: wire.CodeUnavailable, Message: "the relay is shutting down"}
 }

@@ -17,17 +17,17 @@ import (
 	"adit/tunnel/wire"
 )
 
-// scope is what the session's client may have now.
+// scope returns what the session's client may have now.
 func (s *session) scope() scope.Scope {
 	c, _ := s.relay.store.Clients.Get(s.client.Name)
 	if c.ID != s.client.ID {
-		return scope.Scope{Tunnels: -1} // the client is gone: it may have nothing
+		return scope.Scope{Tunnels: -1} // the client no longer exists, so it may have nothing
 	}
 	return c.Scope
 }
 
-// within reports why a claim is outside of a scope, before its name or port is
-// looked for. Until placed is called, the tunnel counts as one that runs.
+// within returns an error if a claim is outside a scope, before its name or port is
+// looked up. Until placed is called, the tunnel counts as running.
 func (s *session) within(scope scope.Scope, key string, c wire.Claim) (placed func(), err error) {
 	if !scope.AllowsType(c.Type) {
 		return nil, wire.Forbidden("type", "this client may have tunnels of the types %s; choose one of them, or ask the relay's operator", strings.Join(scope.Types, ", "))
@@ -42,15 +42,17 @@ func (s *session) within(scope scope.Scope, key string, c wire.Claim) (placed fu
 	return placed, nil
 }
 
-// coming are the tunnels that are about to run, of clients that may have so many at
-// once: they count, or agents that come together would have more.
+// coming holds the tunnels that are about to run, for clients with a limit on running
+// tunnels. They count towards the limit; otherwise agents that connect together would
+// exceed it.
 type coming struct {
 	mu sync.Mutex
 	of map[string]map[tunnelID]int // by client; in how many sessions
 }
 
-// enter notes a tunnel of a session unless its client has most others, or more.
-// It returns how many; leave is nil then.
+// enter records a tunnel of a session, unless its client already has most or more other
+// tunnels. It returns how many others there are. leave is nil if the tunnel was not
+// recorded.
 func (v *coming) enter(s *session, key string, most int) (leave func(), others int) {
 	client, id := s.client.ID, tunnelID{s.hello.Instance, key}
 	v.mu.Lock()
@@ -84,10 +86,10 @@ func (v *coming) leave(client string, id tunnelID) {
 	}
 }
 
-// tunnelID names a tunnel of a client: it may run by way of several sessions.
+// tunnelID identifies a tunnel of a client. A tunnel may run over several sessions.
 type tunnelID struct{ instance, key string }
 
-// tunnelsOf are a client's running tunnels on all nodes.
+// tunnelsOf returns a client's running tunnels on all nodes.
 func (r *Relay) tunnelsOf(clientID string) map[tunnelID]bool {
 	found := map[tunnelID]bool{}
 	r.far.Each(func(of roster.Agent, tunnels iter.Seq2[string, routing.Face]) {
@@ -107,12 +109,13 @@ func (r *Relay) tunnelsOf(clientID string) map[tunnelID]bool {
 	return found
 }
 
-// mayTake is mayHave of a name that the client has, or is about to have until leave.
+// mayTake is like mayHave, for a name that the client has, or is about to have until
+// leave is called.
 func (s *session) mayTake(ctx context.Context, scope scope.Scope, name string) (leave func(), err error) {
 	r := s.relay
 	has, _ := r.store.Claims.Get(claims.TargetDomain(name))
 	own := has.ClientID == s.client.ID
-	if !own && len(scope.Domains) == 0 && r.names.IsConsole(name) { // else it is the operator's word
+	if !own && len(scope.Domains) == 0 && r.names.IsConsole(name) { // otherwise the operator has allowed it
 		return nil, names.OwnError(name)
 	}
 	if own || !r.names.Under(name) {
@@ -128,9 +131,9 @@ func (s *session) mayTake(ctx context.Context, scope scope.Scope, name string) (
 	return leave, err
 }
 
-// mayHave reports why a client may not have a full name, or all names of a wildcard.
-// What is outside of the relay's domain is looked up in the DNS if it is not yet
-// proved.
+// mayHave returns an error if a client may not have a full name, or all names of a
+// wildcard. A name outside the relay's domain that is not yet proved is looked up in the
+// DNS.
 func (s *session) mayHave(ctx context.Context, scope scope.Scope, name string) error {
 	r := s.relay
 	if !scope.AllowsDomain(name, r.cfg.Domain) {
@@ -145,10 +148,10 @@ func (s *session) mayHave(ctx context.Context, scope scope.Scope, name string) e
 	return r.prove(ctx, s.client, scope, name)
 }
 
-// apart reports why a client may not have a name under the relay's domain: it is
-// under another client's, or another has one under it. Browsers share cookies
-// between such names (RFC 6265, section 5.1.3). Those that the operator has
-// listed for the client are the operator's word.
+// apart returns an error if a client may not have a name under the relay's domain because
+// another client has a name above or under it. Browsers share cookies between such names
+// (RFC 6265, section 5.1.3). Names that the operator has listed for the client are always
+// allowed.
 func (r *Relay) apart(clientID string, scope scope.Scope, name string) error {
 	if len(scope.Domains) > 0 {
 		return nil
@@ -162,8 +165,8 @@ func (r *Relay) apart(clientID string, scope scope.Scope, name string) error {
 	return nil
 }
 
-// stillApart is apart of a name that the client was just given: another node may have
-// given away one above or under it at the same moment.
+// stillApart repeats the check of apart for a name that the client was just given:
+// another node may have given away one above or under it at the same moment.
 func (s *session) stillApart(ctx context.Context, scope scope.Scope, face routing.Face) error {
 	r := s.relay
 	if r.mesh == nil || face.Domain == "" || face.Slot == claims.SlotPrivate || len(scope.Domains) > 0 || !r.names.Under(face.Domain) {
@@ -176,20 +179,20 @@ func (s *session) stillApart(ctx context.Context, scope scope.Scope, face routin
 	return err
 }
 
-// takenBeside refuses a name for another client's that is above or under it.
+// takenBeside refuses a name because another client has one above or under it.
 func takenBeside(other string) error {
 	return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
 }
 
-// taking are the names under the relay's domain that clients are about to have. What
-// is not stored yet is seen by nobody who looks whose names there are.
+// taking holds the names under the relay's domain that clients are about to have. A name
+// that is not stored yet is invisible to anyone who checks which names are taken.
 type taking struct {
 	mu sync.Mutex
-	of map[string]map[string]int // the names' clients, each with how many of its tunnels
+	of map[string]map[string]int // for each name, its clients, and how many of each client's tunnels
 }
 
-// enter notes that a client is about to have a name, until leave. other is a name
-// that another client is about to have, under this one or above it; empty: none.
+// enter records that a client is about to have a name, until leave is called. other is a
+// name above or under it that another client is about to have, or empty.
 func (v *taking) enter(name, clientID string) (leave func(), other string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -221,15 +224,15 @@ func (v *taking) leave(name, clientID string) {
 	}
 }
 
-// related reports whether one of two names is under the other. Wildcards are above all
-// names below theirs.
+// related reports whether one of two names is under the other. A wildcard is above all
+// the names that it covers.
 func related(a, b string) bool {
 	underA, _ := wildcard.Base(a)
 	underB, _ := wildcard.Base(b)
 	return a != b && (strings.HasSuffix(a, "."+underB) || strings.HasSuffix(b, "."+underA))
 }
 
-// mayHavePort reports why a client may not have a port.
+// mayHavePort returns an error if a client may not have a port.
 func mayHavePort(scope scope.Scope, port int) error {
 	if !scope.AllowsPort(port) {
 		return wire.Forbidden("remote_port", "this client may have the ports %s, not %d; choose one of them, or ask the relay's operator", strings.Join(scope.Ports, ", "), port)
@@ -237,7 +240,7 @@ func mayHavePort(scope scope.Scope, port int) error {
 	return nil
 }
 
-// fits reports why a running tunnel is outside of a scope.
+// fits returns an error if a running tunnel is outside a scope.
 func (r *Relay) fits(scope scope.Scope, f routing.Face) error {
 	switch {
 	case !scope.AllowsType(f.Type):
@@ -253,8 +256,8 @@ func (r *Relay) fits(scope scope.Scope, f routing.Face) error {
 	return nil
 }
 
-// givenName finds a free name for a tunnel that asks for none, where the scope
-// allows one; try serves it, or says why not.
+// givenName finds a free name that the scope allows for a tunnel that asks for none. try
+// serves a name, or returns why it cannot.
 func (s *session) givenName(scope scope.Scope, try func(name string) (*tunnel, error)) (*tunnel, error) {
 	under, exact := scope.GivenDomain(s.relay.cfg.Domain)
 	for _, name := range exact {

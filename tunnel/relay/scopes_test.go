@@ -71,8 +71,8 @@ func TestScopeIsHeldWhenATunnelIsClaimed(t *testing.T) {
 	problem(t, err, wire.CodeLimit)
 }
 
-// Browsers let a site share cookies with all names under its own, and so with
-// whoever has one.
+// Browsers let a site share cookies with all names below it, and so with whoever has one
+// of them.
 func TestNamesUnderAnothersAreAnothers(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a, b := connect(t, r.client(t, "a"), "i1"), connect(t, r.client(t, "b"), "i2")
@@ -94,8 +94,8 @@ func TestNamesUnderAnothersAreAnothers(t *testing.T) {
 	a.mustClaim("shop", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "") // its own, and stays so
 }
 
-// TestNamesUnderEachOtherThatComeAtOnceAreOneClients: to ask at the moment at which
-// somebody else does is no way to a name under theirs.
+// TestNamesUnderEachOtherThatComeAtOnceAreOneClients checks that claiming at the same
+// moment as somebody else is no way to get a name below theirs.
 func TestNamesUnderEachOtherThatComeAtOnceAreOneClients(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a, b := connect(t, r.client(t, "shop"), "i1"), connect(t, r.client(t, "other"), "i1")
@@ -149,8 +149,8 @@ func TestChangedScopeTakesTunnelsAway(t *testing.T) {
 	}
 }
 
-// TestAgentsAreToldOfAChangedScope: what they were refused may be granted now, and
-// nobody may be at their machines to ask again.
+// TestAgentsAreToldOfAChangedScope checks this because they may now get what they were
+// refused, and nobody may be at their machines to ask again.
 func TestAgentsAreToldOfAChangedScope(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{Types: []string{"tcp"}}), "i1")
@@ -193,7 +193,7 @@ func TestTimeOfAClientEnds(t *testing.T) {
 	}
 }
 
-// TestMonthlyQuota goes through all that can happen to a client over its quota.
+// TestMonthlyQuota covers everything that can happen to a client that exceeds its quota.
 func TestMonthlyQuota(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
 	a := connect(t, r.scoped(t, "shop", scope.Scope{Monthly: 100_000}), "i1")

@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// once is an expectation of anything, at whose first question f is done: after what
-// is there was read, and before it is replaced.
+// once returns an expectation that accepts anything. When it is first consulted, it calls
+// f: after the current version was read, and before it is replaced.
 func once(f func()) console.Expected {
 	var asked atomic.Bool
 	return func(string) bool {
@@ -22,8 +22,8 @@ func once(f func()) console.Expected {
 	}
 }
 
-// TestSecretThatIsSetMeanwhileIsKept has two operators change a sink, one its secret
-// and the other, who leaves the secret as it is, what it is sent.
+// TestSecretThatIsSetMeanwhileIsKept makes two operators change a sink: one its secret,
+// and the other, who leaves the secret as it is, the events that it gets.
 func TestSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	o := r.operator()
@@ -43,8 +43,8 @@ func TestSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 	}
 }
 
-// TestPasswordThatIsSetMeanwhileIsKept is the same of a policy: a password that was
-// replaced must not come back with a change of something else.
+// TestPasswordThatIsSetMeanwhileIsKept is the same for a policy: a password that was
+// replaced must not come back when something else is changed.
 func TestPasswordThatIsSetMeanwhileIsKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	o := r.operator()

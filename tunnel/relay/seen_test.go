@@ -9,8 +9,9 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// TestClientThatMovedIsSeenWhereItIs has an agent come to another node and leave the
-// first, as whenever a node ends. Asked is the one that has it no more.
+// TestClientThatMovedIsSeenWhereItIs makes an agent come to another node and leave the
+// first, as always when a node shuts down. It then asks the node that no longer has the
+// agent.
 func TestClientThatMovedIsSeenWhereItIs(t *testing.T) {
 	c := startNodes(t, 0)
 	var log lockedBuffer

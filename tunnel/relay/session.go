@@ -23,17 +23,17 @@ import (
 
 const (
 	helloTime = 10 * time.Second
-	// trialTime is how long a session lasts that is for a measurement of speed: a
-	// handshake, and both ways of a path that hardly bears anything.
+	// trialTime is how long a session for measuring speed may last: enough for a
+	// handshake and both directions of a path that carries hardly anything.
 	trialTime = 20 * time.Second
 	// maxControlStreams bounds the streams that an agent may have open to us.
 	maxControlStreams = 64
-	// strangerStreams is the same before its hello, which needs one: each costs
-	// memory, and strangers may be many.
+	// strangerStreams is the same before its hello, which needs one: each costs memory,
+	// and there may be many strangers.
 	strangerStreams = 4
 	maxControlBody  = 64 << 10
 	eventQueue      = 256
-	accessPerTurn   = 1024             // access events told to an agent in 50 ms; more are dropped
+	accessPerTurn   = 1024             // access events sent to an agent in 50 ms; more are dropped
 	replacedTime    = 30 * time.Second // for a replaced session's streams
 	awayTime        = 15 * time.Minute // before another agent of the client may take a claim
 	ephemeralTime   = 5 * time.Minute  // an ephemeral claim outlives its session
@@ -47,24 +47,24 @@ type session struct {
 	agent      routing.Agent
 	id         string
 	since      time.Time
-	control    chan *wire.Event // what the agent must know
+	control    chan *wire.Event // events that the agent must know
 	observing  sync.Once
-	access     chan *wire.Event // may be dropped; see accessEvents
+	access     chan *wire.Event // events that may be dropped; see accessEvents
 	unobserved atomic.Bool      // the agent wants no access events
 	streams    atomic.Int32
 	asked      atomic.Int64 // when the agent was asked to move to another node, by monotime.Now; 0: never
-	gone       atomic.Bool  // replaced or revoked: its claims are no longer its
-	secret     [32]byte     // SHA-256 of that of the auth token that it began with
+	gone       atomic.Bool  // replaced or revoked: it no longer has its claims
+	secret     [32]byte     // SHA-256 of the secret in the auth token that it began with
 	named      func()       // gives up its place among strangers; may be called more than once
 
 	claiming sync.Mutex     // one claim at a time
-	requests sync.WaitGroup // of the control plane that are served; see enter
+	requests sync.WaitGroup // control plane requests being served; see enter
 
 	mu      sync.Mutex
 	hello   wire.Hello // Secret is removed
 	client  store.Client
 	known   bool // the Hello was accepted
-	trial   bool // … and the session is no more than a measurement of speed
+	trial   bool // the Hello was accepted, but the session is only for measuring speed
 	tried   bool
 	tunnels map[string]*tunnel // by key; nil once the session has ended
 	next    uint32
@@ -81,20 +81,20 @@ type tunnel struct {
 	ephemeral bool
 }
 
-// newID is a session's.
+// newID returns a new id for a session.
 func newID() string {
 	var b [9]byte
 	rand.Read(b[:])
 	return "s_" + hex.EncodeToString(b[:])
 }
 
-// controlProtocols spare each session what net/http sets up for HTTP/2.
+// controlProtocols spares each session what net/http sets up for HTTP/2.
 var controlProtocols = func() (p http.Protocols) {
 	p.SetHTTP1(true)
 	return p
 }()
 
-// serve keeps a session until it or life ends.
+// serve runs a session until it or life ends.
 func (r *Relay) serve(life context.Context, ls link.Session) {
 	named, ok := r.strangers.enter(ls.RemoteAddr(), func() {
 		r.task(func() {
@@ -148,8 +148,8 @@ func (s *session) isKnown() bool {
 	return s.known
 }
 
-// tell queues an event for the agent. The session of an agent that does not read
-// its events is ended.
+// tell queues an event for the agent. If the agent does not read its events, its session
+// is ended.
 func (s *session) tell(e wire.Event) {
 	select {
 	case s.control <- &e:
@@ -158,9 +158,9 @@ func (s *session) tell(e wire.Event) {
 	}
 }
 
-// join makes an authenticated session known, and lets it replace an older one
-// of the same agent: the claims move over as the agent asks for them, and the
-// older session ends when its streams have, or after a while.
+// join makes an authenticated session known, and lets it replace an older one of the same
+// agent. The claims move over as the agent asks for them. The older session ends when its
+// streams have ended, or after a while.
 func (r *Relay) join(s *session) *wire.Problem {
 	old, err := r.roster.Join(s.id, roster.Agent{Client: s.client.ID, Instance: s.hello.Instance}, s)
 	switch {
@@ -187,8 +187,8 @@ func (r *Relay) join(s *session) *wire.Problem {
 	return nil
 }
 
-// retire ends a replaced session. Where its agent's process was killed it need not be
-// waited for, and visitors who ask there are served by the other once it has the tunnels.
+// retire ends a replaced session. If the agent's process was killed, there is no need to
+// wait for its streams: once the new session has the tunnels, it serves the visitors.
 func (r *Relay) retire(old, by *session) {
 	dead := !old.answers()
 	deadline := time.NewTimer(replacedTime)
@@ -200,7 +200,7 @@ func (r *Relay) retire(old, by *session) {
 		case <-old.link.Done():
 			return
 		case <-by.link.Done():
-			return // it did not last; the older may go on
+			return // the new session did not last; the older one may continue
 		case <-deadline.C:
 			idle = 10
 		case <-tick.C:
@@ -219,7 +219,7 @@ func (r *Relay) retire(old, by *session) {
 	old.replaced()
 }
 
-// replaced ends a session that has another in its place.
+// replaced ends a session that another has replaced.
 func (s *session) replaced() { s.link.Close("replaced by a newer session of the same agent") }
 
 // moved reports whether all tunnels of s are now by's.
@@ -240,8 +240,8 @@ func (s *session) moved(by *session) bool {
 	return true
 }
 
-// enter reports whether a request may be served: not after the session has
-// ended. Who may calls s.requests.Done at its end.
+// enter reports whether a request may be served, which it may not once the session has
+// ended. If it may, the caller calls s.requests.Done when the request is done.
 func (s *session) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,9 +252,9 @@ func (s *session) enter() bool {
 	return true
 }
 
-// leave forgets an ended session; its claims stay the client's. A request of it
-// that is still served could make it known, or a tunnel run, after that: it is
-// waited for, once visitors have been turned away.
+// leave forgets an ended session; its claims stay the client's. A request that is still
+// being served could make the session known, or a tunnel run, after that. So leave waits
+// for such requests, once visitors have been turned away.
 func (r *Relay) leave(s *session) {
 	s.mu.Lock()
 	tunnels := s.tunnels
@@ -270,20 +270,20 @@ func (r *Relay) leave(s *session) {
 	s.requests.Wait()
 	r.doubts.drop(func(_ string, of served) bool { return of.session == s })
 	if r.mesh != nil {
-		r.mesh.AgentDown(s.id) // again: a hello may have told of it meanwhile
+		r.mesh.AgentDown(s.id) // a hello may have announced it in the meantime
 	}
 	if !s.isKnown() {
 		r.trials.remove(s)
 		return
 	}
-	if r.roster.Leave(s.id) && !r.far.Has(s.client.ID) { // else it is seen there
+	if r.roster.Leave(s.id) && !r.far.Has(s.client.ID) { // otherwise it is still seen there
 		r.notes.Saw(s.client.ID, s.sighting(false))
 	}
 	r.log.Info("agent disconnected", "client", s.client.Name, "instance", s.hello.Instance, "reason", s.link.Err())
 }
 
-// gone reports whether a claim's holder has been away so long that another may
-// have what it holds.
+// gone reports whether a claim's holder has been away for so long that another may take
+// what it holds.
 func (r *Relay) gone(clientID string, h claims.Holder) bool {
 	key := roster.Agent{Client: clientID, Instance: h.Instance}
 	limit := awayTime
@@ -300,8 +300,8 @@ func (r *Relay) gone(clientID string, h claims.Holder) bool {
 	return away && time.Since(since) > limit
 }
 
-// sweep gives back ephemeral claims whose agents have stayed away, and forgets
-// clients that are no longer.
+// sweep gives back ephemeral claims whose agents have stayed away, and removes what is
+// stored about clients that no longer exist.
 func (r *Relay) sweep(ctx context.Context) {
 	var clients forgetting
 	tick := time.NewTicker(sweepTime)
@@ -333,7 +333,7 @@ func (r *Relay) sweep(ctx context.Context) {
 	}
 }
 
-// streamListener gives an agent's streams to an http.Server.
+// streamListener passes an agent's streams to an http.Server.
 type streamListener struct {
 	ctx     context.Context
 	session *session
@@ -372,7 +372,7 @@ func (c *controlConn) Close() error {
 	return c.Stream.Close()
 }
 
-// sighting is where a session's agent is, or was.
+// sighting describes where a session's agent is, or was.
 func (s *session) sighting(connected bool) store.Seen {
 	return store.Seen{
 		At: time.Now().UTC(), Connected: connected, Node: s.relay.node, Address: s.link.RemoteAddr().String(),

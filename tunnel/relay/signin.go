@@ -17,8 +17,8 @@ import (
 
 const signInSession = 12 * time.Hour
 
-// openSignIn returns what has visitors sign in, or nil without a provider. It does
-// not ask providers yet: one that is away keeps no relay from starting.
+// openSignIn returns what lets visitors sign in, or nil if there is no provider. It does
+// not contact providers yet, so an unavailable one does not keep the relay from starting.
 func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visitors, error) {
 	if len(r.cfg.SignIn) == 0 {
 		return nil, nil
@@ -41,7 +41,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 			p.Issuer = cmp.Or(s.URL, signin.GitHubURL)
 		}
 		if s.Session != "" {
-			p.Session, _ = time.ParseDuration(s.Session) // validated
+			p.Session, _ = time.ParseDuration(s.Session) // already validated
 		}
 		if s.ClientSecretFile != "" {
 			if p.ClientSecret, err = config.ReadSecretFile(fmt.Sprintf("sign_in[%d].client_secret_file", i), s.ClientSecretFile, r.log); err != nil {
@@ -56,7 +56,7 @@ func (r *Relay) openSignIn(ctx context.Context, secure net.Addr) (*signin.Visito
 	return signin.New(conf), nil
 }
 
-// endOf is up to when a user's sign-ins are over.
+// endOf returns the time up to which a user's sign-ins are no longer valid.
 func (r *Relay) endOf(user string) signin.End {
 	at, number := r.store.Ended.At(user)
 	if at.IsZero() {
@@ -65,18 +65,19 @@ func (r *Relay) endOf(user string) signin.End {
 	return signin.End{At: at, Mark: policy.Mark{Store: r.store.Ended.Store(), Number: number}}
 }
 
-// mark is that of a sign-in that is made now.
+// mark returns the mark of a sign-in that is made now.
 func (r *Relay) mark() policy.Mark {
 	return policy.Mark{Store: r.store.Ended.Store(), Number: r.store.Ended.Newest()}
 }
 
-// signInOrigin is the site that identity providers send visitors back to, or would
-// if there were one; secure is where the https edge listens.
+// signInOrigin is the site that identity providers send visitors back to, or would if
+// there were any. secure is where the https edge listens.
 func (r *Relay) signInOrigin(secure net.Addr) string {
 	return "https://" + withPort(r.cfg.CallbackHost(), publicPort(r.cfg.PublicHTTPSPort, secure), 443)
 }
 
-// CallbackURL is what to register with identity providers; empty: there are none.
+// CallbackURL returns the URL to register with identity providers, or "" if there are
+// none.
 func (r *Relay) CallbackURL() string {
 	if r.signIn == nil {
 		return ""
@@ -84,7 +85,7 @@ func (r *Relay) CallbackURL() string {
 	return r.signIn.URL()
 }
 
-// providerNames are the identity providers that policies can name.
+// providerNames returns the identity providers that policies can name.
 func (r *Relay) providerNames() []string {
 	names := make([]string, 0, len(r.cfg.SignIn))
 	for _, s := range r.cfg.SignIn {

@@ -18,10 +18,10 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestSignInsLeadToNoLookalike: ship with a dotted capital I is a name of its own to
-// browsers, which another client may have, and is ship to who writes it in lower case.
-// Whoever begins a sign-in under that name has somebody else finish it there, and has the
-// code.
+// TestSignInsLeadToNoLookalike uses ship with a dotted capital I. To browsers that is a
+// different name, which another client may have, but it becomes ship when written in
+// lower case. Whoever begins a sign-in under that name could make somebody else finish it
+// there, and would get the code.
 func TestSignInsLeadToNoLookalike(t *testing.T) {
 	const own, lookalike, encoded = "ship", "sh\u0130p", "xn--ship-swc"
 	cfg := testConfig(t.TempDir())

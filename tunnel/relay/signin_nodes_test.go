@@ -17,7 +17,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestSignInOfSeveralNodes has a visitor whose every step may be another node's.
+// TestSignInOfSeveralNodes signs in a visitor whose steps may each be handled by a
+// different node.
 func TestSignInOfSeveralNodes(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 0)
@@ -80,7 +81,7 @@ func TestSignInOfSeveralNodes(t *testing.T) {
 	}
 }
 
-// TestSignInsOfOneUserEnd has the operator end them, at one of two nodes.
+// TestSignInsOfOneUserEnd makes the operator end sign-ins at one of two nodes.
 func TestSignInsOfOneUserEnd(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 0)

@@ -12,7 +12,7 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// loginPage opens a page and returns the form of the provider that it leads to.
+// loginPage opens a page and returns the provider's form that it leads to.
 func loginPage(tb testing.TB, c *http.Client, page string) (action string, form url.Values) {
 	tb.Helper()
 	resp, body := open(tb, c, http.MethodGet, page, "")
@@ -24,7 +24,7 @@ func loginPage(tb testing.TB, c *http.Client, page string) (action string, form 
 		url.Values{"id": {id[1]}, "username": {"test-user@localhost"}, "password": {identitytest.Password}}
 }
 
-// TestTabsSignInAtOnce: a browser that opens its tabs of yesterday comes to the
+// TestTabsSignInAtOnce covers a browser that reopens yesterday's tabs and comes to the
 // provider with all of them.
 func TestTabsSignInAtOnce(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
@@ -67,8 +67,8 @@ func TestTabsSignInAtOnce(t *testing.T) {
 	}
 }
 
-// TestEndsOfSignInsNeedNoClocks: the node that a visitor signs in at, and the one that
-// ends it, may have clocks that differ by minutes.
+// TestEndsOfSignInsNeedNoClocks uses two nodes, one where a visitor signs in and one that
+// ends the sign-in, whose clocks may differ by minutes.
 func TestEndsOfSignInsNeedNoClocks(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
 	s.setPolicy(t, "shop", onlyTheFirst)
@@ -91,8 +91,9 @@ func TestEndsOfSignInsNeedNoClocks(t *testing.T) {
 	}
 }
 
-// TestSignInCookiesGoToNoOrigin: a browser keeps them when the policy that asked for a
-// sign-in has gone, and another client may have the name now.
+// TestSignInCookiesGoToNoOrigin checks that cookies are removed: a browser keeps them
+// after the policy that asked for a sign-in is gone, and another client may have the name
+// by then.
 func TestSignInCookiesGoToNoOrigin(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
 	s.setPolicy(t, "shop", onlyTheFirst)

@@ -43,7 +43,8 @@ func startProvider(tb testing.TB, callback string) string {
 	return identitytest.Start(tb, program, callback)
 }
 
-// signInConfig is a relay's whose visitors sign in with a running provider.
+// signInConfig returns the configuration of a relay whose visitors sign in with a running
+// provider.
 func signInConfig(tb testing.TB) config.Config {
 	tb.Helper()
 	cfg := testConfig(tb.TempDir())
@@ -53,7 +54,7 @@ func signInConfig(tb testing.TB) config.Config {
 	return cfg
 }
 
-// signInWith runs a provider for relays whose https edge is at a port.
+// signInWith runs a provider for relays whose https edge is at the given port.
 func signInWith(tb testing.TB, port int) []config.SignIn {
 	tb.Helper()
 	issuer := startProvider(tb, fmt.Sprintf("https://sign-in.relay.test:%d/callback", port))
@@ -69,7 +70,7 @@ func secretFile(tb testing.TB, secret string) string {
 	return file
 }
 
-// browser is a visitor with cookies, who follows redirects.
+// browser returns a visitor with cookies that follows redirects.
 func (r *testRelay) browser(tb testing.TB) *http.Client {
 	tb.Helper()
 	c := r.visitor(tb)
@@ -83,7 +84,7 @@ func (r *testRelay) browser(tb testing.TB) *http.Client {
 	return c
 }
 
-// open asks for a page as a browser does, and returns what it comes to.
+// open requests a page as a browser does, and returns the final answer.
 func open(tb testing.TB, c *http.Client, method, address, form string) (*http.Response, string) {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, address, strings.NewReader(form))
@@ -108,8 +109,8 @@ func open(tb testing.TB, c *http.Client, method, address, form string) (*http.Re
 
 var hiddenID = regexp.MustCompile(`name="id" value="([^"]+)"`)
 
-// signIn opens a page, signs in at the provider that the visitor is sent to, and
-// returns what it comes to.
+// signIn opens a page, signs in at the provider that the visitor is sent to, and returns
+// the final answer.
 func signIn(tb testing.TB, c *http.Client, page, user string) (*http.Response, string) {
 	tb.Helper()
 	resp, body := open(tb, c, http.MethodGet, page, "")
@@ -127,7 +128,7 @@ func whoSite(w http.ResponseWriter, r *http.Request) {
 
 const onlyTheFirst = `{"sign_in":{"provider":"company","emails":["Test-User@zitadel.ch"]}}`
 
-// TestVisitorsSignIn goes the whole way, with a provider that others use.
+// TestVisitorsSignIn covers the whole process, with a provider written by others.
 func TestVisitorsSignIn(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
 	s.setPolicy(t, "shop", onlyTheFirst)
@@ -188,7 +189,8 @@ func TestVisitorsSignIn(t *testing.T) {
 	}
 }
 
-// TestSignInIsOfOneBrowserAndOneSite tries what somebody has who is not to be let in.
+// TestSignInIsOfOneBrowserAndOneSite tries what somebody who must not be let in could
+// have.
 func TestSignInIsOfOneBrowserAndOneSite(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
 	s.agent.mustClaim("other", wire.Claim{Type: wire.TypeHTTPS, Domain: "other"}, startOrigin(t, http.HandlerFunc(whoSite)))
@@ -263,8 +265,8 @@ func TestSignInIsOfOneBrowserAndOneSite(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenEndsWithTheSignIn holds open connections to the policy, and codes
-// to a number of tries.
+// TestWhatIsOpenEndsWithTheSignIn checks that open connections follow the policy, and
+// that the number of attempts with codes is limited.
 func TestWhatIsOpenEndsWithTheSignIn(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -339,9 +341,9 @@ func TestSignInBesidePasswords(t *testing.T) {
 	}
 }
 
-// TestWhoMaySignInIsAsked asks without a word of who it is: a program, which gives its
-// password when it is asked for it, and a page's script, for which a browser would ask its
-// user by a dialog.
+// TestWhoMaySignInIsAsked sends requests without saying who makes them: one from a
+// program, which sends its password when asked for it, and one from a page's script, for
+// which a browser would show its user a dialog.
 func TestWhoMaySignInIsAsked(t *testing.T) {
 	s := startSite(t, signInConfig(t), http.HandlerFunc(whoSite))
 	const signIn, users = `"sign_in":{"provider":"company","anyone":true}`, `"basic_auth":[{"name":"robot","password":"secret"}]`
@@ -368,7 +370,7 @@ func TestWhoMaySignInIsAsked(t *testing.T) {
 	}
 }
 
-// TestSignInBehindALoadBalancer has visitors whose https ends in front of the relay.
+// TestSignInBehindALoadBalancer uses visitors whose https ends in front of the relay.
 func TestSignInBehindALoadBalancer(t *testing.T) {
 	cfg := signInConfig(t)
 	cfg.TrustedProxies = []string{"127.0.0.1"}
@@ -397,8 +399,8 @@ func TestSignInBehindALoadBalancer(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAnUnknownProvider is refused when it is set; one that is there when
-// its provider goes lets nobody in.
+// TestPolicyOfAnUnknownProvider checks that such a policy is refused when it is set. An
+// existing one whose provider is removed lets nobody in.
 func TestPolicyOfAnUnknownProvider(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	down := freeport.Loopback(t)
@@ -430,7 +432,8 @@ func TestPolicyOfAnUnknownProvider(t *testing.T) {
 	})
 }
 
-// TestSignInKeyStays has those who are signed in stay so when a relay starts anew.
+// TestSignInKeyStays checks that those who are signed in stay signed in when a relay
+// restarts.
 func TestSignInKeyStays(t *testing.T) {
 	key := func(r *testRelay) string {
 		k, err := r.store.Settings.Get(t.Context(), "sign_in_key")
@@ -451,7 +454,7 @@ func TestSignInKeyStays(t *testing.T) {
 	}
 }
 
-// TestVisitorsSignInWithGitHub goes the whole way, with a stand-in of GitHub.
+// TestVisitorsSignInWithGitHub covers the whole process, with a stand-in for GitHub.
 func TestVisitorsSignInWithGitHub(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	port := freeport.Get(t)

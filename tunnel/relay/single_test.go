@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// oneAtATime is an origin that has one connection at a time, and keeps it until the other
-// end closes it, as devices and some servers for development do.
+// oneAtATime starts an origin that accepts one connection at a time and keeps it until
+// the other end closes it, as devices and some development servers do.
 func oneAtATime(t *testing.T) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,8 @@ func oneAtATime(t *testing.T) (addr string) {
 	return ln.Addr().String()
 }
 
-// TestAnOriginThatHasOneConnectionAtATimeServesAll: those that are kept for the next
-// request make room for the ones that wait.
+// TestAnOriginThatHasOneConnectionAtATimeServesAll checks that connections kept for the
+// next request make room for requests that wait.
 func TestAnOriginThatHasOneConnectionAtATimeServesAll(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")

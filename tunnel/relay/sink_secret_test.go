@@ -9,9 +9,9 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// TestAuditLogHasNoKeyOfASink has receivers that take their key in the path or the
-// query: the audit log, which nobody can delete from and which goes to sinks, must
-// not have it.
+// TestAuditLogHasNoKeyOfASink uses receivers that have their key in the path or the
+// query. The audit log must not contain it, since nobody can delete from that log and it
+// is sent to sinks.
 func TestAuditLogHasNoKeyOfASink(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	for name, url := range map[string]string{

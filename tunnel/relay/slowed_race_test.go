@@ -2,6 +2,6 @@
 
 package relay
 
-// slowed says that the race detector makes all of it ten times as dear: tests of
-// many visitors have fewer then.
+// slowed is set because the race detector makes everything ten times as expensive: tests
+// with many visitors then use fewer.
 const slowed = true

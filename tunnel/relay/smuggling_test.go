@@ -19,8 +19,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// rawOrigin is an origin that reads bytes as they come and keeps them: what it
-// gets is the edge's own words, which no second server may read differently.
+// rawOrigin is an origin that keeps the bytes that it reads. They are exactly what the
+// edge sends, which no second server may read differently.
 type rawOrigin struct {
 	ln      net.Listener
 	serving sync.WaitGroup
@@ -76,8 +76,8 @@ func (o *rawOrigin) serve(conn net.Conn) {
 	o.got[from] = append(o.got[from], all.Bytes())
 }
 
-// of returns what came of each visitor, by the visitor's address, once no more
-// can come: the agent and the origin have ended then.
+// of returns what arrived from each visitor, by the visitor's address, once no more can
+// arrive because the agent and the origin have ended.
 func (o *rawOrigin) of(t *testing.T, s *site) map[string][][]byte {
 	t.Helper()
 	eventually(t, "the visitors are served", func() bool {
@@ -107,12 +107,12 @@ const (
 	smuggled       = smuggledLine + "Host: shop.relay.test\r\n\r\n"
 )
 
-// TestOneRequestStaysOne sends requests that servers are known to read
-// differently. Each is refused, or reaches the origin as exactly one request
-// whose end is said in one way, and never with what hides in it. Where the rules
-// say that the chunks end the first request, whatever length is named beside
-// them, the rest of the connection is a second request, and the origin sees it
-// as that: by itself, or not at all when the visitor has left.
+// TestOneRequestStaysOne sends requests that servers are known to read differently. Each
+// is refused, or reaches the origin as exactly one request with a single indication of
+// where it ends, and never with what is hidden in it. If the rules say that the chunks
+// end the first request, whatever length is given as well, the rest of the connection is
+// a second request. The origin sees it as a separate one, or not at all if the visitor
+// has left.
 func TestOneRequestStaysOne(t *testing.T) {
 	origin := startRawOrigin(t)
 	s := startSite(t, testConfig(t.TempDir()), text(""))
@@ -178,9 +178,9 @@ func TestOneRequestStaysOne(t *testing.T) {
 	}
 }
 
-// checkRequests looks at what an origin got of one visitor's connection: one
-// request, and where a second is allowed that one, each by a connection of its
-// own, in any order. One is empty if its visitor left as its stream was opened.
+// checkRequests checks what an origin received from one visitor's connection: one request
+// and, if allowed, a second one, each on its own connection and in any order. One is
+// empty if its visitor left while its stream was being opened.
 func checkRequests(t *testing.T, all [][]byte, second bool) {
 	t.Helper()
 	first := true
@@ -198,16 +198,16 @@ func checkRequests(t *testing.T, all [][]byte, second bool) {
 	}
 }
 
-// exchange sends bytes and returns the visitor's address and all that comes
-// back. The visitor stays until the first answer has begun, for one that leaves
-// before it is not served.
+// exchange sends bytes and returns the visitor's address and everything that comes back.
+// The visitor stays until the first answer has begun, since one that leaves earlier is
+// not served.
 func exchange(t *testing.T, addr, raw string) (visitor, answer string) {
 	t.Helper()
 	return exchangeWithin(t, addr, raw, patience)
 }
 
-// exchangeWithin is exchange by a visitor who says no more if the first answer
-// has not begun in time: one who is waited for has said all it will say.
+// exchangeWithin is exchange by a visitor that stops sending if the first answer has not
+// begun in time: the server is waiting for more, but the visitor has sent everything.
 func exchangeWithin(t *testing.T, addr, raw string, wait time.Duration) (visitor, answer string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -225,7 +225,7 @@ func exchangeWithin(t *testing.T, addr, raw string, wait time.Duration) (visitor
 	return conn.LocalAddr().String(), string(first[:n]) + string(rest)
 }
 
-// checkOneRequest takes apart what an origin got.
+// checkOneRequest parses what an origin received.
 func checkOneRequest(t *testing.T, got []byte) {
 	t.Helper()
 	if len(got) == 0 {
@@ -253,8 +253,7 @@ func checkOneRequest(t *testing.T, got []byte) {
 	}
 }
 
-// TestHTTP2FieldsDoNotBecomeLines sends by HTTP/2 what a line of HTTP/1.1 would
-// be broken by.
+// TestHTTP2FieldsDoNotBecomeLines sends over HTTP/2 what would break a line of HTTP/1.1.
 func TestHTTP2FieldsDoNotBecomeLines(t *testing.T) {
 	origin := startRawOrigin(t)
 	s := startSite(t, testConfig(t.TempDir()), text(""))
@@ -374,8 +373,8 @@ func (c *http2Conn) headers(stream uint32, end bool, fields ...hpack.HeaderField
 	return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.encode(fields...), EndStream: end, EndHeaders: true})
 }
 
-// answer is the status that a stream gets, or how it ends: "reset CODE",
-// "goaway CODE", "closed".
+// answer returns the status that a stream gets, or how it ends: "reset CODE", "goaway
+// CODE", "closed".
 func (c *http2Conn) answer(stream uint32) string {
 	dec := hpack.NewDecoder(4096, nil)
 	for {
@@ -399,8 +398,8 @@ func (c *http2Conn) answer(stream uint32) string {
 	}
 }
 
-// TestHTTP3HostsAreNotMixed has a request for another name than the handshake's,
-// as a browser sends that uses one connection for two names.
+// TestHTTP3HostsAreNotMixed sends a request for a name other than the handshake's, as a
+// browser does that uses one connection for two names.
 func TestHTTP3HostsAreNotMixed(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode([]string{r.Host, r.Header.Get("X-Forwarded-Host")})

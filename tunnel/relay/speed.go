@@ -13,14 +13,14 @@ import (
 	"adit/tunnel/wire"
 )
 
-// What one way of a measurement may take where it stands still: to read, and then to
-// answer.
+// How long one direction of a measurement may take if no data flows: for reading, and
+// then for answering.
 const (
 	speedRead  = 2 * goodput.Time
 	speedWrite = speedRead + goodput.Time
 )
 
-// try notes that an authenticated session is no more than a measurement of speed.
+// try records that an authenticated session is only for measuring speed.
 func (r *Relay) try(s *session) {
 	s.mu.Lock()
 	s.trial = true
@@ -33,7 +33,7 @@ func (r *Relay) try(s *session) {
 	r.trials.open[s] = struct{}{}
 }
 
-// trials are the sessions that are measurements of speed.
+// trials holds the sessions that only measure speed.
 type trials struct {
 	mu   sync.Mutex
 	open map[*session]struct{}
@@ -61,25 +61,25 @@ func (r *Relay) endTrials(c store.Client) {
 	}
 }
 
-// mayMeasure reports whether the session is a client's.
+// mayMeasure reports whether the session belongs to a client.
 func (s *session) mayMeasure() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known || s.trial
 }
 
-// serveSpeed sends as visitors' bytes are sent: within the client's bandwidth, and
-// counted as its traffic.
+// serveSpeed sends bytes under the same conditions as visitors' bytes: within the
+// client's bandwidth, and counted as its traffic.
 func (s *session) serveSpeed(w http.ResponseWriter, r *http.Request) error {
 	if err := s.measured(w, r); err != nil {
 		return err
 	}
 	a := s.agent.Account
-	_, _ = io.Copy(w, shaped{r.Context(), goodput.Source(), shape.Buckets{&a.In}, func(n int) { a.Count(n, 0) }}) // the agent tells what came
+	_, _ = io.Copy(w, shaped{r.Context(), goodput.Source(), shape.Buckets{&a.In}, func(n int) { a.Count(n, 0) }}) // the agent reports what arrived
 	return nil
 }
 
-// serveSpeedUp takes bytes as those to visitors are taken.
+// serveSpeedUp receives bytes under the same conditions as bytes to visitors.
 func (s *session) serveSpeedUp(w http.ResponseWriter, r *http.Request) error {
 	if err := s.measured(w, r); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *session) measured(w http.ResponseWriter, r *http.Request) error {
 	if s.agent.Account.Stopped() {
 		return &wire.Problem{Code: wire.CodeForbidden, Message: "the client has used up its bytes of this month"}
 	}
-	w.Header().Set("Connection", "close") // with the stream go its deadlines
+	w.Header().Set("Connection", "close") // its deadlines go with the stream
 	now, control := time.Now(), http.NewResponseController(w)
 	if err := control.SetReadDeadline(now.Add(speedRead)); err != nil {
 		return err

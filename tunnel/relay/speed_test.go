@@ -65,8 +65,8 @@ func (a *fakeAgent) trial(token wire.Token) error {
 	return a.call(http.MethodPost, wire.PathHello, wire.Hello{Protocol: wire.Protocol, Secret: token.Secret[:], Instance: "i1", Trial: true}, nil)
 }
 
-// A client's measurements are held to its bandwidth and counted as its traffic,
-// and are refused when it has used that up.
+// A client's measurements are limited to its bandwidth, counted as its traffic, and
+// refused when its traffic is used up.
 func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	const bandwidth = 200_000
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), usageFlush: 20 * time.Millisecond})
@@ -106,7 +106,7 @@ func TestSpeedIsWhatVisitorsGet(t *testing.T) {
 	problem(t, err, wire.CodeForbidden)
 }
 
-// standing gives some bytes and then nothing until it is closed, as a path on which
+// standing yields some bytes and then nothing until it is closed, like a path on which
 // everything is lost.
 type standing struct {
 	left int
@@ -123,7 +123,7 @@ func (s *standing) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// What came before a path stood still says how fast it was, and the answer still comes.
+// What arrived before a path stalled shows how fast it was, and the answer still arrives.
 func TestSpeedOfAPathThatStandsStill(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.client(t, "shop"), "i1")
@@ -136,7 +136,7 @@ func TestSpeedOfAPathThatStandsStill(t *testing.T) {
 	}
 }
 
-// A client that is revoked while it measures the speed has its session ended as any.
+// If a client is revoked while it measures the speed, its session ends like any other.
 func TestTrialEndsWithItsClient(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")

@@ -9,7 +9,8 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// TestFilesThatCannotBeReadAtTheStartAreSaid names each key at fault, once.
+// TestFilesThatCannotBeReadAtTheStartAreSaid checks that each key at fault is named,
+// once.
 func TestFilesThatCannotBeReadAtTheStartAreSaid(t *testing.T) {
 	dir := t.TempDir()
 	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// TestRequestsThatStandStillEnd has visitors who send half of a body, or read
-// nothing of an answer, or keep a WebSocket on which nobody speaks: after
-// stream_idle none of them holds the origin any more.
+// TestRequestsThatStandStillEnd uses visitors that send half a body, read nothing of an
+// answer, or keep a silent WebSocket open. After stream_idle none of them occupies the
+// origin any more.
 func TestRequestsThatStandStillEnd(t *testing.T) {
 	var came, left [8]atomic.Int32
 	cfg := testConfig(t.TempDir())

@@ -50,8 +50,8 @@ func TestStrangersAreCountedByAddress(t *testing.T) {
 	}
 }
 
-// TestOneAddressTakesOnlySomePlaces opens sessions that never say who they are,
-// as anybody can who has seen a token's address.
+// TestOneAddressTakesOnlySomePlaces opens sessions that never identify themselves, as
+// anybody can who has seen the address in a token.
 func TestOneAddressTakesOnlySomePlaces(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.Limits.UnnamedPerAddress = 3
@@ -97,8 +97,8 @@ func TestOneAddressTakesOnlySomePlaces(t *testing.T) {
 	connect(t, token, "after")
 }
 
-// TestStrangersOpenFewStreams: each that has not ended its request's head holds
-// memory of the relay.
+// TestStrangersOpenFewStreams checks the limit, as each stream whose request head is
+// incomplete holds memory of the relay.
 func TestStrangersOpenFewStreams(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	token := r.client(t, "shop")
@@ -134,8 +134,8 @@ func TestStrangersOpenFewStreams(t *testing.T) {
 	group.Wait()
 }
 
-// TestAnOfficeComesBackAtOnce lets more agents behind one address name themselves
-// at once than may be unnamed: each gets in, as each that is turned away tries
+// TestAnOfficeComesBackAtOnce makes more agents behind one address connect at the same
+// time than may be unidentified. Each of them gets in, as those that are turned away try
 // again.
 func TestAnOfficeComesBackAtOnce(t *testing.T) {
 	cfg := testConfig(t.TempDir())
@@ -190,8 +190,8 @@ func TestALimitOfZeroIsTheDefault(t *testing.T) {
 	connect(t, r.client(t, "shop"), "i1").mustClaim("k", wire.Claim{Type: wire.TypeHTTP, Domain: "shop"}, "")
 }
 
-// TestStrangersFromManyAddressesKeepNobodyOut has all places taken by strangers
-// from many addresses: an agent gets in, and who waited longest has to go.
+// TestStrangersFromManyAddressesKeepNobodyOut fills all places with strangers from many
+// addresses. An agent still gets in, and the stranger that has waited longest has to go.
 func TestStrangersFromManyAddressesKeepNobodyOut(t *testing.T) {
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), strangerGrace: 1})
 	token := r.client(t, "shop")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestVisitorsByTLS12HaveAEAD, and are not served by what scanners warn of.
+// TestVisitorsByTLS12HaveAEAD also checks that nothing is offered that scanners warn
+// about.
 func TestVisitorsByTLS12HaveAEAD(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	for suite, want := range map[uint16]bool{

@@ -14,7 +14,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// running are the keys of a client's tunnels that run at some node.
+// running returns the keys of a client's tunnels that run at any node.
 func (r *testRelay) running(clientID string) []string {
 	var keys []string
 	for _, s := range r.roster.All() {
@@ -30,7 +30,7 @@ func (r *testRelay) running(clientID string) []string {
 	return keys
 }
 
-// refitted has all sessions of some nodes hold to a scope once more, at once.
+// refitted makes all sessions of some nodes apply a scope once more, at the same time.
 func refitted(scope scope.Scope, nodes ...*testRelay) {
 	var all sync.WaitGroup
 	for _, r := range nodes {
@@ -41,8 +41,8 @@ func refitted(scope scope.Scope, nodes ...*testRelay) {
 	all.Wait()
 }
 
-// TestLoweredLimitStopsNoMoreThanItMust has several agents of one client, each
-// with a session that takes tunnels away by itself.
+// TestLoweredLimitStopsNoMoreThanItMust uses several agents of one client, each with a
+// session that takes tunnels down independently.
 func TestLoweredLimitStopsNoMoreThanItMust(t *testing.T) {
 	const agents, each, limit = 6, 2, 5
 	r := startRelay(t, testConfig(t.TempDir()))
@@ -66,8 +66,8 @@ func TestLoweredLimitStopsNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// TestLoweredLimitIsTheSameOnAllNodes has an agent with a session at two nodes,
-// each of which has all of its tunnels, and another at one of them.
+// TestLoweredLimitIsTheSameOnAllNodes uses an agent with a session at two nodes, each of
+// which has all of its tunnels, and another agent at one of the nodes.
 func TestLoweredLimitIsTheSameOnAllNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	c.awaitWhole(c.all...)
@@ -97,8 +97,8 @@ func TestLoweredLimitIsTheSameOnAllNodes(t *testing.T) {
 	}
 }
 
-// TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce: as after the relay was restarted,
-// or where a client wants more than it may have.
+// TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce covers agents that come together after
+// the relay was restarted, or because a client wants more than it may have.
 func TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce(t *testing.T) {
 	const agents, limit = 12, 3
 	r := startRelay(t, testConfig(t.TempDir()))
@@ -126,7 +126,7 @@ func TestLimitOfTunnelsHoldsForAgentsThatComeAtOnce(t *testing.T) {
 	}
 }
 
-// TestLimitOfTunnelsHoldsForAgentsThatComeToTwoNodesAtOnce has each node count the
+// TestLimitOfTunnelsHoldsForAgentsThatComeToTwoNodesAtOnce makes each node count the
 // tunnels of its own agent before it hears of the other's.
 func TestLimitOfTunnelsHoldsForAgentsThatComeToTwoNodesAtOnce(t *testing.T) {
 	c := startNodes(t, 2)
@@ -170,7 +170,7 @@ func TestLimitOfTunnelsHoldsForAgentsThatComeToTwoNodesAtOnce(t *testing.T) {
 	}
 }
 
-// uncounted has a tunnel of a session run that was let in before others were known of.
+// uncounted runs a tunnel of a session that was let in before the others were known.
 func uncounted(t *testing.T, s *session, key string) {
 	t.Helper()
 	s.claiming.Lock()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// toolDir is where programs are built that tests speak to.
+// toolDir is where programs are built that tests talk to.
 var toolDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "adit-tools") })
 
 // buildTool builds a program of tools.mod. It stays until the tests end.

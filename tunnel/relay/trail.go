@@ -6,20 +6,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What one client may leave in the audit log at one node, which forgets nothing: so
-// many entries at once, and then one a minute.
+// The limit on what one client may add at one node to the audit log, which never forgets:
+// a burst of entries, and then one a minute.
 const (
 	trailBurst = 1000
 	trailRate  = rate.Limit(1.0 / 60)
 )
 
-// trail is what clients leave in the audit log.
+// trail limits what clients add to the audit log.
 type trail struct {
 	mu sync.Mutex
 	of map[string]*rate.Limiter // by client id
 }
 
-// leave reports whether a client may leave one entry more now, and counts it.
+// leave reports whether a client may add one more entry now, and counts it.
 func (t *trail) leave(clientID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +32,7 @@ func (t *trail) leave(clientID string) bool {
 	return t.of[clientID].Allow()
 }
 
-// forget drops what is known of a client that is no longer.
+// forget drops what is stored about a client that no longer exists.
 func (t *trail) forget(clientID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

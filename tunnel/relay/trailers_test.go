@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestTrailersReachOriginsByHTTP2 has requests that are copied for their backend,
-// for another Host or a visitor's own connection.
+// TestTrailersReachOriginsByHTTP2 uses requests that are copied for their backend,
+// because of another Host or a visitor's own connection.
 func TestTrailersReachOriginsByHTTP2(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text(""))
 	origin := startH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// unheardTime, or four round trips, is how long an agent that came anew may leave it
-	// open whether it still is at the other end of the session that it had. By itself a
-	// session whose visitors wait is found to be dead after three seconds, and another
-	// after its keep-alive.
+	// unheardTime, or four round trips if that is longer, is how long an agent that has
+	// come to another node may take to show that it is still at the other end of its
+	// session here. Without this check, it takes three seconds to detect a dead session
+	// if visitors are waiting, and a keep-alive interval otherwise.
 	unheardTime = time.Second
 	unheardLook = 20 * time.Millisecond
 )
 
-// cameElsewhere is told that an agent has come to another node, and of the node that it
-// says that it has its other session with. A process that has taken the place of one that
-// was killed knows nothing of the sessions that it had: one here may be dead, and nobody
-// has noticed yet. Visitors go other ways, where there are any, until it is heard.
+// cameElsewhere is called when an agent has connected to another node. beside is the node
+// that, according to the agent, has its other session. A process that replaces one that
+// was killed knows nothing of the sessions of the killed one, so a session here may be
+// dead without anyone having noticed. Until the agent is heard on it, visitors prefer
+// other ways if there are any.
 func (r *Relay) cameElsewhere(a roster.Agent, beside string) {
 	s := r.roster.Newest(a)
 	if s == nil || beside == r.id || s.agent.Unheard.Swap(true) {
@@ -37,7 +38,7 @@ func (r *Relay) cameElsewhere(a roster.Agent, beside string) {
 	})
 }
 
-// answers asks whether the agent still is at the other end, and waits for a sign of life.
+// answers asks the agent for a sign of life, waits for it, and reports whether it came.
 func (s *session) answers() bool {
 	asked := time.Now()
 	link.Probe(s.link)
@@ -59,7 +60,7 @@ func (s *session) answers() bool {
 	}
 }
 
-// faces are those that the session's tunnels are behind.
+// faces returns the faces that the session's tunnels are behind.
 func (s *session) faces() []routing.Face {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// killable is an agent that can be as if its process had been killed: it says nothing
+// killable is an agent that can act as if its process had been killed: it sends nothing
 // any more, not even that it ends.
 type killable struct {
 	*fakeAgent
@@ -52,9 +52,9 @@ func connectKillable(t *testing.T, token wire.Token, instance string) *killable 
 	return a
 }
 
-// TestAnAgentThatCameAnewElsewhereIsServedFromThere has an agent's process be killed, and
-// another take its place with another node, before the node that had the first one can
-// know: visitors of that node do not wait for the dead.
+// TestAnAgentThatCameAnewElsewhereIsServedFromThere kills an agent's process and connects
+// its replacement to another node, before the node of the first one can know. Visitors of
+// that node do not wait for the dead one.
 func TestAnAgentThatCameAnewElsewhereIsServedFromThere(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 2)
@@ -83,8 +83,8 @@ func TestAnAgentThatCameAnewElsewhereIsServedFromThere(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsHeardIsServedHere has an agent come to another node, too, without
-// having told that it is here: it answers here, and is preferred here again.
+// TestAnAgentThatIsHeardIsServedHere connects an agent to a second node without the agent
+// saying that it is here as well. It answers here, and is preferred here again.
 func TestAnAgentThatIsHeardIsServedHere(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 2)
@@ -104,9 +104,9 @@ func TestAnAgentThatIsHeardIsServedHere(t *testing.T) {
 	}
 }
 
-// TestFlowsFollowAnAgentThatCameAnew has an agent's process be killed that has an idle
-// connection besides, which keeps its session: packets of a visitor that it had go to
-// the process in its place at once.
+// TestFlowsFollowAnAgentThatCameAnew kills an agent's process that also has an idle
+// connection, which keeps its session alive. Packets of one of its visitors go to the
+// replacement immediately.
 func TestFlowsFollowAnAgentThatCameAnew(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r := startRelay(t, testConfig(t.TempDir()))
@@ -138,7 +138,7 @@ func TestFlowsFollowAnAgentThatCameAnew(t *testing.T) {
 	}
 }
 
-// TestVisitorsOfAKilledAgentAreServedByTheNext has a visitor ask while the agent's process
+// TestVisitorsOfAKilledAgentAreServedByTheNext sends a request while the agent's process
 // is dead and nobody knows.
 func TestVisitorsOfAKilledAgentAreServedByTheNext(t *testing.T) {
 	t.Parallel() // most of it is waiting
@@ -176,7 +176,7 @@ func TestVisitorsOfAKilledAgentAreServedByTheNext(t *testing.T) {
 	}
 }
 
-// says sends something, and waits until it has come back.
+// says sends a text, and waits until it comes back.
 func says(t *testing.T, conn net.Conn, what string) {
 	t.Helper()
 	got := make([]byte, 100)
@@ -189,13 +189,13 @@ func says(t *testing.T, conn net.Conn, what string) {
 	}
 }
 
-// mute is a session whose agent says that it is very far away, and nothing else.
+// mute is a session whose agent pretends to be very far away and is otherwise silent.
 type mute struct{ link.Session }
 
 func (mute) Stats() link.Stats     { return link.Stats{RTT: time.Hour} }
 func (mute) Done() <-chan struct{} { return nil }
 
-// TestNoAgentIsAskedForLong: how far away it is, an agent can feign.
+// TestNoAgentIsAskedForLong checks the limit, since an agent can pretend to be far away.
 func TestNoAgentIsAskedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin := &session{link: mute{}}, time.Now()

@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestUnreadAnswersKeepNoTunnel: an agent that does not read the relay's answers
-// loses its tunnels all the same when its client may no longer have them.
+// TestUnreadAnswersKeepNoTunnel checks that an agent that does not read the relay's
+// answers still loses its tunnels when its client may no longer have them.
 func TestUnreadAnswersKeepNoTunnel(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a := connect(t, r.scoped(t, "shop", scope.Scope{OwnPolicies: true}), "i1")

@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// startDeaf starts an origin that looks for no body behind a request, as Python's http.server
-// does for GET: what comes there is its next request.
+// startDeaf starts an origin that does not look for a body after a request, as Python's
+// http.server does for GET: whatever follows is its next request.
 func startDeaf(tb testing.TB) string {
 	tb.Helper()
 	return serveEach(tb, func(conn net.Conn) {
@@ -30,7 +30,8 @@ func startDeaf(tb testing.TB) string {
 	})
 }
 
-// TestNoVisitorHasTheRestOfAnothersRequest that its origin did not take for its body.
+// TestNoVisitorHasTheRestOfAnothersRequest covers bytes that the origin did not treat as
+// part of the body.
 func TestNoVisitorHasTheRestOfAnothersRequest(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("origin"))
 	site := s.agent.mustClaim("deaf", wire.Claim{Type: wire.TypeHTTPS, Domain: "deaf"}, startDeaf(t)).PublicURL

@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestChangeToTLSHidesNoRequest has a visitor ask a service that takes requests inside of
-// TLS (RFC 2817) for what a webhook alone may ask for.
+// TestChangeToTLSHidesNoRequest makes a visitor ask a service that accepts requests
+// inside TLS (RFC 2817) for something that only a webhook may request.
 func TestChangeToTLSHidesNoRequest(t *testing.T) {
 	hidden := make(chan string, 1)
 	origin := rawAnswers(t, func(_ int, conn net.Conn, r *bufio.Reader) {

@@ -23,10 +23,11 @@ func (r view) State() (draining bool, sessions int) {
 	return r.roster.Closed(), r.roster.Len()
 }
 
-// CutOff reports whether other nodes may change what this one does not hear of.
+// CutOff reports whether other nodes may be making changes that this one does not hear
+// of.
 func (r view) CutOff() bool { return r.members != nil && r.members.CutOff() }
 
-// SessionList is the sessions of agents connected here, oldest first.
+// SessionList returns the sessions of agents connected here, oldest first.
 func (r view) SessionList() []console.Session {
 	list := []console.Session{}
 	for _, s := range r.roster.All() {
@@ -55,8 +56,8 @@ func (r *Relay) sessionsByTransport() map[link.Transport]int {
 	return by
 }
 
-// Connected looks at the agents of all clients at once: each session is looked
-// at once, however many clients there are.
+// Connected returns what is connected for every client. It visits each session once,
+// however many clients there are.
 func (r view) Connected() map[string]operator.Connected {
 	type clientTunnel struct {
 		of  roster.Agent
@@ -70,7 +71,7 @@ func (r view) Connected() map[string]operator.Connected {
 		see(&c)
 		all[client] = c
 	}
-	// A tunnel may run by way of several sessions.
+	// A tunnel may run over several sessions.
 	count := func(c *operator.Connected, t clientTunnel) {
 		if !known[t] {
 			known[t] = true
@@ -104,7 +105,7 @@ func (r view) Connected() map[string]operator.Connected {
 	return all
 }
 
-// NodeList returns the relay's nodes, this one among them, by name.
+// NodeList returns the relay's nodes, including this one, by name.
 func (r view) NodeList() []console.Node {
 	now := r.withFigures(r.thisNode())
 	if r.members != nil {

@@ -15,7 +15,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestUnsignedBodyIsNotAskedFor has a visitor wait for 100 Continue.
+// TestUnsignedBodyIsNotAskedFor uses a visitor that waits for 100 Continue.
 func TestUnsignedBodyIsNotAskedFor(t *testing.T) {
 	s := hookSite(t, hookPolicy)
 	host := strings.TrimPrefix(s.http, "http://")
@@ -43,8 +43,8 @@ func TestUnsignedBodyIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestHeldBodiesAreBounded fills the room of an address with bodies that do not
-// end, which then break off.
+// TestHeldBodiesAreBounded uses up the memory allowed for one address with bodies that
+// never end, which then break off.
 func TestHeldBodiesAreBounded(t *testing.T) {
 	s := hookSite(t, hookPolicy)
 	body, out := io.Pipe()
@@ -88,8 +88,9 @@ func TestHeldBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersKeepNoWebhookOut has two addresses fill a site's room with bodies that do not
-// end: the provider's is let in, and one of those makes room.
+// TestStrangersKeepNoWebhookOut makes two addresses use up the memory allowed for a site
+// with bodies that never end. The provider's body is still let in, and one of the others
+// makes room.
 func TestStrangersKeepNoWebhookOut(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.TrustedProxies = []string{"127.0.0.0/8"}
@@ -137,7 +138,7 @@ func TestStrangersKeepNoWebhookOut(t *testing.T) {
 	}
 }
 
-// TestSlowWebhookEnds has a body that does not come, by each version of HTTP.
+// TestSlowWebhookEnds uses a body that does not arrive, over each version of HTTP.
 func TestSlowWebhookEnds(t *testing.T) {
 	s := hookSiteWith(t, 300*time.Millisecond)
 	for version, visitor := range map[string]*http.Client{"1": s.visitor, "2": s.visitor, "3": s.visitor3(t)} {
@@ -162,7 +163,7 @@ func TestSlowWebhookEnds(t *testing.T) {
 	}
 }
 
-// TestSlowWebhookOfKnownLengthEnds has one by HTTP/1 whose length is said: net/http
+// TestSlowWebhookOfKnownLengthEnds uses one over HTTP/1 with a known length: net/http
 // would wait for the rest of it before it answers.
 func TestSlowWebhookOfKnownLengthEnds(t *testing.T) {
 	s := hookSiteWith(t, 300*time.Millisecond)
@@ -173,7 +174,7 @@ func TestSlowWebhookOfKnownLengthEnds(t *testing.T) {
 	}
 }
 
-// TestNextRequestHasItsOwnTime comes by a connection whose webhook was in time.
+// TestNextRequestHasItsOwnTime sends it on a connection whose webhook was in time.
 func TestNextRequestHasItsOwnTime(t *testing.T) {
 	s := hookSiteWith(t, 300*time.Millisecond)
 	c, err := net.Dial("tcp", hostOf(t, s.http))
@@ -198,7 +199,7 @@ func TestNextRequestHasItsOwnTime(t *testing.T) {
 	ask("GET / HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Basic YW5uOnNlY3JldA==\r\n\r\n")
 }
 
-// TestRefusedWebhookLeavesItsConnection has several webhooks by one connection.
+// TestRefusedWebhookLeavesItsConnection sends several webhooks on one connection.
 func TestRefusedWebhookLeavesItsConnection(t *testing.T) {
 	s := hookSite(t, hookPolicy)
 	c, err := tls.Dial("tcp", hostOf(t, s.https), &tls.Config{RootCAs: s.roots(t), ServerName: "shop.relay.test"})

@@ -13,7 +13,7 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// hookOf is the only webhook of the stored policy of shop.
+// hookOf returns the only webhook in the stored policy of shop.
 func hookOf(t *testing.T, r *testRelay) policy.Webhook {
 	t.Helper()
 	p, _ := r.store.Policies.Get(claims.TargetDomain("shop.relay.test"))
@@ -24,8 +24,8 @@ func hookOf(t *testing.T, r *testRelay) policy.Webhook {
 	return d.Webhooks[0]
 }
 
-// TestWebhookSecretsAreKeptAndNotShown edits a policy as forms do, which are told no
-// secrets.
+// TestWebhookSecretsAreKeptAndNotShown edits a policy as forms do, which are not shown
+// any secrets.
 func TestWebhookSecretsAreKeptAndNotShown(t *testing.T) {
 	var log bytes.Buffer
 	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -74,8 +74,8 @@ func TestWebhookSecretsAreKeptAndNotShown(t *testing.T) {
 	}
 }
 
-// TestWebhookSecretThatIsSetMeanwhileIsKept has two operators change a policy, one a
-// secret and the other, who leaves the secrets as they are, something else.
+// TestWebhookSecretThatIsSetMeanwhileIsKept makes two operators change a policy: one a
+// secret, and the other, who leaves the secrets as they are, something else.
 func TestWebhookSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	o := r.operator()
@@ -97,8 +97,8 @@ func TestWebhookSecretThatIsSetMeanwhileIsKept(t *testing.T) {
 	}
 }
 
-// TestUnreadablePolicyClosesItsTarget stores what a newer relay may: it needs
-// something that this one does not know.
+// TestUnreadablePolicyClosesItsTarget stores what a newer relay may store: a policy that
+// needs something unknown to this relay.
 func TestUnreadablePolicyClosesItsTarget(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("origin"))
 	target := claims.TargetDomain("shop.relay.test")

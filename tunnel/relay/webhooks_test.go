@@ -36,7 +36,8 @@ func hubSignature(body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// framed tells all of a request that its origin sees, the body as a sum.
+// framed answers with everything that its origin sees of a request, the body as a
+// checksum.
 func framed(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, r.Body)
@@ -58,8 +59,9 @@ func packed(text string) []byte {
 	return out.Bytes()
 }
 
-// TestWebhooksReachOriginsAsTheyAre sends the same requests to a site without a
-// policy and, signed, to one with it: by each version of HTTP, to origins by two.
+// TestWebhooksReachOriginsAsTheyAre sends the same requests to a site without a policy
+// and, signed, to one with a policy: over each version of HTTP, to origins over two of
+// them.
 func TestWebhooksReachOriginsAsTheyAre(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(framed))
 	h2c := startH2C(t, http.HandlerFunc(framed))
@@ -130,7 +132,7 @@ func TestWebhooksReachOriginsAsTheyAre(t *testing.T) {
 	eventually(t, "no body is held", func() bool { return s.holding() == 0 })
 }
 
-// holding is how much is held of all bodies.
+// holding returns how much is held of all bodies.
 func (s *site) holding() (n int64) {
 	for _, ep := range s.edge.Endpoints() {
 		n += ep.Holding()
@@ -138,7 +140,7 @@ func (s *site) holding() (n int64) {
 	return n
 }
 
-// hookSiteWith has little time for a webhook's body.
+// hookSiteWith is hookSite with a short time for a webhook's body.
 func hookSiteWith(t *testing.T, webhookTime time.Duration) *site {
 	t.Helper()
 	s := startSiteOn(t, startRelayWith(t, Options{Config: testConfig(t.TempDir()), webhookTime: webhookTime}), text("origin"))
@@ -146,7 +148,7 @@ func hookSiteWith(t *testing.T, webhookTime time.Duration) *site {
 	return s
 }
 
-// hookSite has a policy with a password and a webhook beside it.
+// hookSite returns a site whose policy has a password and a webhook.
 func hookSite(t *testing.T, document string) *site {
 	t.Helper()
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +159,7 @@ func hookSite(t *testing.T, document string) *site {
 	return s
 }
 
-// raw sends text to the site by HTTP/1 and returns the answer's head and body.
+// raw sends text to the site over HTTP/1 and returns the answer's head and body.
 func (s *site) raw(t *testing.T, text string) (*http.Response, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", hostOf(t, s.http))
@@ -175,7 +177,7 @@ func (s *site) raw(t *testing.T, text string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// TestWebhookIsAnOpenDoorAndNoMore has a password on the rest of the site.
+// TestWebhookIsAnOpenDoorAndNoMore uses a password for the rest of the site.
 func TestWebhookIsAnOpenDoorAndNoMore(t *testing.T) {
 	s := hookSite(t, hookPolicy)
 	host := strings.TrimPrefix(s.http, "http://")
@@ -229,7 +231,7 @@ func TestWebhookIsAnOpenDoorAndNoMore(t *testing.T) {
 	}
 }
 
-// TestWebhookRulesComeInOrder has addresses and limits decide before a signature.
+// TestWebhookRulesComeInOrder checks that addresses and limits decide before a signature.
 func TestWebhookRulesComeInOrder(t *testing.T) {
 	s := hookSite(t, hookPolicy)
 	hook := `"webhooks":[{"path":"/","provider":"github"}]`
@@ -270,7 +272,8 @@ func TestWebhookRulesComeInOrder(t *testing.T) {
 	eventually(t, "no body is held", func() bool { return s.holding() == 0 })
 }
 
-// TestWebhooksInShadowMode records, and lets bodies go on as they come.
+// TestWebhooksInShadowMode checks that results are recorded, and bodies passed on as they
+// arrive.
 func TestWebhooksInShadowMode(t *testing.T) {
 	first := make(chan string)
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -318,7 +321,7 @@ func TestWebhooksInShadowMode(t *testing.T) {
 	}
 }
 
-// TestWebhookPolicyChangeEndsWhatIsOpen has an answer that does not end.
+// TestWebhookPolicyChangeEndsWhatIsOpen uses an answer that does not end.
 func TestWebhookPolicyChangeEndsWhatIsOpen(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "x")
@@ -366,7 +369,7 @@ func ended(resp *http.Response) <-chan error {
 	return c
 }
 
-// TestWebhooksCloseOtherTypes has tunnels whose paths the edge does not see.
+// TestWebhooksCloseOtherTypes uses tunnels whose paths the edge does not see.
 func TestWebhooksCloseOtherTypes(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	target, address := echoSite(t, r)

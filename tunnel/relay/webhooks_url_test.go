@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestNoFieldSaysAnotherPath: there are origins that believe a field about the path that
-// was asked for. By it a request without a signature would be a webhook, and a webhook a page.
+// TestNoFieldSaysAnotherPath covers origins that trust a field about the requested path.
+// With it, a request without a signature could become a webhook, and a webhook a page.
 func TestNoFieldSaysAnotherPath(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(framed))
 	h2 := s.agent.mustClaim("h2", wire.Claim{Type: wire.TypeHTTP, Domain: "h2", HTTP2: true}, startH2C(t, http.HandlerFunc(framed))).PublicURL
@@ -45,8 +45,9 @@ func TestNoFieldSaysAnotherPath(t *testing.T) {
 	}
 }
 
-// TestWebhooksSignedWithTheirURL has one whose signature covers the URL that the visitor
-// asks for: of this port, by each version of HTTP, and as a load balancer has it.
+// TestWebhooksSignedWithTheirURL uses a webhook whose signature covers the URL that the
+// visitor requests: with this port, over each version of HTTP, and behind a load
+// balancer.
 func TestWebhooksSignedWithTheirURL(t *testing.T) {
 	const document = `{"webhooks":[{"path":"/hooks/square","provider":"square","secrets":["` + hookSecret + `"]}]}`
 	cfg := testConfig(t.TempDir())

@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestAgentsComeByTheVisitorsPort has an agent whose network lets out nothing but the
-// web, beside one at the relay's own port, and visitors of both.
+// TestAgentsComeByTheVisitorsPort uses an agent whose network allows only the web,
+// another at the relay's own port, and visitors of both.
 func TestAgentsComeByTheVisitorsPort(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("hello"))
 	saved := transport

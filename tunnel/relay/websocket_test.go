@@ -22,7 +22,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// wsEcho is an origin that sends back every message.
+// wsEcho returns an origin that sends back every message.
 func wsEcho(tb testing.TB) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{
@@ -45,8 +45,8 @@ func wsEcho(tb testing.TB) http.Handler {
 	})
 }
 
-// extended opens a WebSocket by extended CONNECT (RFC 8441, RFC 9220), and gives
-// what a client of HTTP/1.1 expects.
+// extended opens a WebSocket by extended CONNECT (RFC 8441, RFC 9220), and returns what
+// an HTTP/1.1 client expects.
 type extended struct {
 	base http.RoundTripper
 	h3   bool
@@ -91,7 +91,7 @@ func (e extended) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// webSocketClients are clients by each version of HTTP.
+// webSocketClients returns clients for each version of HTTP.
 func (s *site) webSocketClients(tb testing.TB) map[string]*http.Client {
 	tb.Helper()
 	//nolint:staticcheck // net/http's own Transport takes no :protocol
@@ -169,8 +169,9 @@ func TestWebSocketThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestWebSocketThatIsAnsweredWithAPageIsNotOpen asks an origin that has a page for every
-// path. By extended CONNECT its status would say that the WebSocket is open.
+// TestWebSocketThatIsAnsweredWithAPageIsNotOpen asks an origin that answers every path
+// with a page. For extended CONNECT, the status of that would say that the WebSocket is
+// open.
 func TestWebSocketThatIsAnsweredWithAPageIsNotOpen(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/nothing" {
@@ -239,9 +240,10 @@ const (
 	opMore, opText, opBinary, opClose, opPing byte = 0, 1, 2, 8, 9
 )
 
-// webSocketCases are frames to send, and a close at the end unless the last is
-// nil: an origin that ends with bytes unread may lose its own last ones. They are after the groups of the Autobahn test suite: framing,
-// pings, reserved bits, opcodes, fragments, UTF-8, closing.
+// webSocketCases are frames to send, followed by a close unless the last is nil: an
+// origin that ends with unread bytes may lose its own last ones. The cases follow the
+// groups of the Autobahn test suite: framing, pings, reserved bits, opcodes, fragments,
+// UTF-8, closing.
 var webSocketCases = map[string][][]byte{
 	"1 empty":                 {frame(fin|opText, nil)},
 	"1 sizes":                 {frame(fin|opText, bytes.Repeat([]byte("*"), 125)), frame(fin|opBinary, make([]byte, 126)), frame(fin|opBinary, make([]byte, 65535)), frame(fin|opBinary, make([]byte, 65536))},
@@ -267,8 +269,8 @@ var webSocketCases = map[string][][]byte{
 	"9 a thousand messages":   {bytes.Repeat(frame(fin|opText, []byte("small")), 1000)},
 }
 
-// TestWebSocketFramesPassUntouched holds what a visitor gets through the tunnel
-// against what the origin says to one without it.
+// TestWebSocketFramesPassUntouched compares what a visitor gets through the tunnel with
+// what the origin sends to one without it.
 func TestWebSocketFramesPassUntouched(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), wsEcho(t))
 	clients := s.webSocketClients(t)
@@ -291,7 +293,7 @@ func TestWebSocketFramesPassUntouched(t *testing.T) {
 	}
 }
 
-// transcript sends frames and a close, and returns all that comes back.
+// transcript sends frames and a close, and returns everything that comes back.
 func transcript(t *testing.T, client *http.Client, base string, parts [][]byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -364,8 +366,8 @@ func TestWebSocketEndsWithItsVisitor(t *testing.T) {
 	}
 }
 
-// TestWebSocketOfNothingIsRefused asks for one with a target that none but OPTIONS
-// has.
+// TestWebSocketOfNothingIsRefused asks for a WebSocket with a target that only OPTIONS
+// may have.
 func TestWebSocketOfNothingIsRefused(t *testing.T) {
 	reached := make(chan string, 1)
 	s := startSite(t, testConfig(t.TempDir()), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.RequestURI }))

@@ -14,12 +14,12 @@ import (
 	"adit/tunnel/wire"
 )
 
-// namedHost answers with what an origin is called and the Host that it was asked for.
+// namedHost answers with the origin's name and the requested Host.
 func namedHost(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, name, " ", r.Host) })
 }
 
-// at is a URL of a tunnel, of another host.
+// at returns a tunnel's URL with another host.
 func at(url, host string) string {
 	scheme, rest, _ := strings.Cut(url, "://")
 	if _, port, ok := strings.Cut(rest, ":"); ok {
@@ -28,8 +28,8 @@ func at(url, host string) string {
 	return scheme + "://" + host + "/"
 }
 
-// TestWildcardLeadsTheNamesBelow has one tunnel for each scheme have all names below
-// one, and asks for several of them by each version of HTTP.
+// TestWildcardLeadsTheNamesBelow claims all names below a name with one tunnel per
+// scheme, and requests several of them over each version of HTTP.
 func TestWildcardLeadsTheNamesBelow(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("shop"))
 	origin := startOrigin(t, namedHost("all"))
@@ -71,8 +71,8 @@ func TestWildcardLeadsTheNamesBelow(t *testing.T) {
 	}
 }
 
-// TestNameOfItsOwnIsNotItsWildcards has a name below a wildcard have a tunnel of its
-// own: while it is away its visitors are not the wildcard's.
+// TestNameOfItsOwnIsNotItsWildcards gives a name below a wildcard its own tunnel. While
+// that is away, its visitors do not go to the wildcard's.
 func TestNameOfItsOwnIsNotItsWildcards(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("shop"))
 	all := s.agent.mustClaim("all", wire.Claim{Type: wire.TypeHTTP, Domain: "*.app"}, startOrigin(t, namedHost("all")))
@@ -107,7 +107,8 @@ func TestNameOfItsOwnIsNotItsWildcards(t *testing.T) {
 	eventually(t, "visitors hear that it is away", func() bool { return page("any") == http.StatusServiceUnavailable })
 }
 
-// TestWildcardIsRefusedWhereItsNamesAreAnothers has wildcards and names of two clients.
+// TestWildcardIsRefusedWhereItsNamesAreAnothers claims wildcards and names for two
+// clients.
 func TestWildcardIsRefusedWhereItsNamesAreAnothers(t *testing.T) {
 	r := startRelay(t, testConfig(t.TempDir()))
 	a, b := connect(t, r.client(t, "a"), "i1"), connect(t, r.client(t, "b"), "i2")
@@ -144,8 +145,8 @@ func TestWildcardIsRefusedWhereItsNamesAreAnothers(t *testing.T) {
 	}
 }
 
-// TestWildcardOfAnOwnDomain is proved by the name that it is under, and goes when
-// that is another client's.
+// TestWildcardOfAnOwnDomain checks that it is proved by the name above it, and is lost
+// when that becomes another client's.
 func TestWildcardOfAnOwnDomain(t *testing.T) {
 	dns := &records{}
 	cfg := testConfig(t.TempDir())
@@ -204,8 +205,8 @@ func TestWildcardOfAnOwnDomain(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAWildcard holds that a wildcard's policy is that of all its names, and
-// that one for a single name is not passed by.
+// TestPolicyOfAWildcard checks that a wildcard's policy applies to all its names, and
+// that a policy for a single name is not bypassed.
 func TestPolicyOfAWildcard(t *testing.T) {
 	s := startSite(t, testConfig(t.TempDir()), text("shop"))
 	o := s.operator()
@@ -241,7 +242,7 @@ func TestPolicyOfAWildcard(t *testing.T) {
 	eventually(t, "the name is the wildcard's", func() bool { return page("secret") == http.StatusForbidden })
 }
 
-// TestWildcardAtAnotherNode asks a node that has not the agent.
+// TestWildcardAtAnotherNode asks a node that does not have the agent.
 func TestWildcardAtAnotherNode(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startNodes(t, 2)
@@ -250,8 +251,8 @@ func TestWildcardAtAnotherNode(t *testing.T) {
 	everywhere(t, c.all, &http.Client{Transport: &http.Transport{}}, "one.app.relay.test", "all")
 }
 
-// TestCertificatesOfWildcards needs an authority's for https, which gives them for
-// one challenge only.
+// TestCertificatesOfWildcards checks that https needs an authority's certificate, which
+// is available with one challenge only.
 func TestCertificatesOfWildcards(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	claim := wire.Claim{Type: wire.TypeHTTPS, Domain: "*.app"}

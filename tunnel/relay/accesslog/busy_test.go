@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// busyStore is a store in which each write takes as long as it takes the next
-// visitor to come.
+// busyStore is a store in which each write takes as long as it takes until the next
+// visitor comes.
 type busyStore struct {
 	Store
 
@@ -66,7 +66,7 @@ func TestEventsThatComeDuringAFlushWaitForTheNextTurn(t *testing.T) {
 	})
 }
 
-// failingStore fails the first batches, while more events come.
+// failingStore fails the first batches while more events arrive.
 type failingStore struct {
 	Store
 
@@ -112,8 +112,8 @@ func TestAccessEventsAreStoredAfterTheStoreWasAway(t *testing.T) {
 	})
 }
 
-// TestLogIsNotFilledWhileEventsAreLost: NATS may have no room for a day, and visitors come
-// every second.
+// TestLogIsNotFilledWhileEventsAreLost covers NATS being out of space for a day while a
+// visitor comes every second.
 func TestLogIsNotFilledWhileEventsAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
@@ -140,7 +140,8 @@ func TestLogIsNotFilledWhileEventsAreLost(t *testing.T) {
 	})
 }
 
-// TestWhatTheStoreIsTooSlowForIsTold once, though some of it is stored all the while.
+// TestWhatTheStoreIsTooSlowForIsTold checks that the loss is logged once, although some
+// events are stored all the while.
 func TestWhatTheStoreIsTooSlowForIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder

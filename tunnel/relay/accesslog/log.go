@@ -1,5 +1,5 @@
-// Package accesslog keeps what visitors did: access events are gathered, stored in
-// batches and found again.
+// Package accesslog records what visitors did. It collects access events, stores them in
+// batches and searches them.
 package accesslog
 
 import (
@@ -20,36 +20,36 @@ const (
 	mostWaiting = 4096            // not yet stored
 	flushEvery  = time.Second     // at the latest
 	storeWait   = 5 * time.Second // for the store
-	// tellEvery is how often the log is told of events that are lost.
+	// tellEvery is how often lost events are logged.
 	tellEvery = 10 * time.Minute
-	// What a visitor wrote is kept up to so many bytes: it may be as long as a
+	// Limits in bytes on what is kept of a visitor's text, which may be as long as a
 	// request's head.
 	maxPath   = 2048
 	maxMethod = 32
-	// maxBatch is how many bytes are stored together: a message of NATS has
-	// at most 1 MiB, and headers.
+	// maxBatch is how many bytes are stored together. A NATS message, including headers,
+	// is at most 1 MiB.
 	maxBatch = 15 << 16
 )
 
 var errSlow = errors.New("the store is too slow")
 
-// Store is where a Log stores its batches and finds them again: *events.Log.
+// Store is where a Log stores and finds its batches: *events.Log.
 type Store interface {
 	Append(ctx context.Context, batch []wire.Access) error
 	Walk(ctx context.Context, s events.Scan, f func(*wire.Access) bool) (next events.Cursor, done bool, err error)
 	Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error
 }
 
-// Log stores access events in batches. While Run runs, they are stored within a
-// second or so.
+// Log stores access events in batches. While Run runs, events are stored within about a
+// second.
 type Log struct {
 	events Store
 	log    *slog.Logger
 	lost   atomic.Uint64
 	begun  chan struct{} // the queue is no longer empty; room for one
-	full   chan struct{} // it has enough for a batch; room for one
+	full   chan struct{} // there are enough events for a batch; room for one
 
-	flushing sync.Mutex // taken before mu, and guards outage
+	flushing sync.Mutex // taken before mu; also guards outage
 	outage   outage
 
 	mu      sync.Mutex
@@ -57,18 +57,18 @@ type Log struct {
 	dropped int64
 }
 
-// New returns a Log over a store.
+// New returns a Log that uses a store.
 func New(events Store, log *slog.Logger) *Log {
 	return &Log{events: events, log: log, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 }
 
-// Trim cuts what a visitor wrote to what is kept of it.
+// Trim shortens what a visitor wrote to what is kept of it.
 func Trim(e *wire.Access) {
 	e.Method, e.Path = visible.Clip(e.Method, maxMethod), visible.Clip(e.Path, maxPath)
 }
 
-// Add gives an event to the log. It never waits: what is too much for the store is
-// lost, and counted.
+// Add adds an event to the log. It never waits: events that exceed what the store can
+// take are lost, and counted.
 func (a *Log) Add(e wire.Access) {
 	a.mu.Lock()
 	if len(a.queue) < mostWaiting {
@@ -93,18 +93,18 @@ func poke(c chan struct{}) {
 	}
 }
 
-// Waiting is how many events are not yet stored.
+// Waiting returns how many events are not stored yet.
 func (a *Log) Waiting() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.queue)
 }
 
-// Lost is how many events were never stored.
+// Lost returns how many events were never stored.
 func (a *Log) Lost() uint64 { return a.lost.Load() }
 
-// Run stores events until ctx ends, and what is left then. While there are none
-// it sleeps.
+// Run stores events until ctx ends, and then those that are left. It sleeps while there
+// are none.
 func (a *Log) Run(ctx context.Context) error {
 	due := time.NewTimer(flushEvery)
 	defer due.Stop()
@@ -124,16 +124,15 @@ func (a *Log) Run(ctx context.Context) error {
 	}
 }
 
-// Flush stores what was added before it was called, and nothing that comes
-// meanwhile: on a busy relay there is always more, and it would be stored in small
-// batches, one after the other. The store may be away: then a batch is lost, and
-// the rest waits.
+// Flush stores what was added before it was called, and nothing that is added later: on a
+// busy relay there is always more, and that would be stored in many small batches. If the
+// store is unavailable, one batch is lost and the rest waits.
 func (a *Log) Flush() {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
 	defer func() {
 		if a.Waiting() > 0 {
-			poke(a.begun) // or they would wait for a batch to be full
+			poke(a.begun) // otherwise they would wait until a batch is full
 		}
 	}()
 	left := a.Waiting()
@@ -166,14 +165,14 @@ func (a *Log) Flush() {
 	}
 }
 
-// outage is a time in which events are lost.
+// outage is a period in which events are lost.
 type outage struct {
 	lost, untold int
-	again        time.Duration // when the log may be told of more, by monotime.Now; 0: nothing is lost
+	again        time.Duration // when more may be logged, by monotime.Now; 0: nothing is being lost
 }
 
-// lose counts events that are not stored. The log is told of the first, and then now and
-// again: NATS may have no room for days.
+// lose counts events that are not stored. It logs the first loss and then only one line
+// every so often, since NATS may be out of space for days.
 func (a *Log) lose(n int, why error) {
 	a.lost.Add(uint64(n))
 	o := &a.outage
@@ -184,7 +183,7 @@ func (a *Log) lose(n int, why error) {
 	}
 }
 
-// tellEnd tells that nothing is lost any more.
+// tellEnd logs that events are no longer being lost.
 func (a *Log) tellEnd() {
 	if a.outage.again != 0 {
 		a.log.Info("access events are stored again", "lost", a.outage.lost)
@@ -192,7 +191,7 @@ func (a *Log) tellEnd() {
 	}
 }
 
-// batchOf is how many of the waiting events are stored together.
+// batchOf returns how many of the waiting events to store together.
 func batchOf(queue []wire.Access) int {
 	size := 0
 	for i := range queue {

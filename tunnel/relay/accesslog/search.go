@@ -13,14 +13,14 @@ import (
 	"adit/tunnel/wire"
 )
 
-// A turn of a search reads so much at most.
+// Limits on what one turn of a search reads.
 const (
 	searchBatches = 2000 // a million events
 	searchTime    = 3 * time.Second
 	noCountry     = "none"
 )
 
-// Question asks for events. Zero fields ask for everything.
+// Question selects events. A zero field selects all.
 type Question struct {
 	Since, Until time.Time
 	Endpoint     string // id
@@ -28,25 +28,25 @@ type Question struct {
 	Key          string
 	Node         string
 	Method       string
-	User         string // who it is, in any case
+	User         string // name of the user, ignoring case
 	Country      string // DE, US-CA, or none
 	Cursor       string
 	Host         string
 	Address      string // address or CIDR
 	Path         string // prefix
-	Status       int    // 404, or 4 for all of 4xx
+	Status       int    // 404, or 4 for the class 4xx
 	Refused      string // rule, any, none or shadow
 	Limit        int
 }
 
-// Page is a turn of a search, newest first.
+// Page is the result of one turn of a search, newest first.
 type Page struct {
 	Items    []wire.Access `json:"items"`
 	Next     string        `json:"next,omitempty"`
 	Complete bool          `json:"complete"`
 }
 
-// FieldError is a question that cannot be asked.
+// FieldError is returned for an invalid question.
 type FieldError struct{ Field, Message string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
@@ -126,8 +126,8 @@ func contains(p netip.Prefix, text string) bool {
 	return err == nil && p.Contains(a)
 }
 
-// Search looks through all events that are kept, in turns of bounded work. A question
-// that cannot be asked is a FieldError, here and below.
+// Search looks through all stored events, in turns of limited work. For an invalid
+// question, it and the functions below return a FieldError.
 func (a *Log) Search(ctx context.Context, q Question) (Page, error) {
 	f, err := filterOf(q)
 	if err != nil {
@@ -153,8 +153,8 @@ func (a *Log) Search(ctx context.Context, q Question) (Page, error) {
 	return page, nil
 }
 
-// Export calls give with all events that match, newest first, up to the
-// limit if there is one. It holds one batch of them in memory.
+// Export calls give with all matching events, newest first, up to the limit if there is
+// one. It keeps one batch of them in memory.
 func (a *Log) Export(ctx context.Context, q Question, give func(*wire.Access) error) error {
 	f, err := filterOf(q)
 	if err != nil {
@@ -180,9 +180,9 @@ func (a *Log) Export(ctx context.Context, q Question, give func(*wire.Access) er
 	return errors.Join(err, failed)
 }
 
-// Follow calls give with events of all nodes as they are stored, until ctx
-// ends or give returns an error; missed is how many batches came too fast. The
-// first call, with no events, says that it follows.
+// Follow calls give with the events of all nodes as they are stored, until ctx ends or
+// give returns an error. missed is how many batches came too fast. The first call has no
+// events and reports that following has begun.
 func (a *Log) Follow(ctx context.Context, q Question, give func(list []wire.Access, missed int) error) error {
 	f, err := filterOf(q)
 	if err != nil {

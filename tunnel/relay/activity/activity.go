@@ -1,5 +1,5 @@
-// Package activity gathers where the agents of clients were seen and what they
-// reported, and stores it.
+// Package activity collects and stores where clients' agents were seen and what the
+// agents reported.
 package activity
 
 import (
@@ -14,13 +14,13 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Store keeps what was gathered: *store.Activities.
+// Store keeps what was collected: *store.Activities.
 type Store interface {
 	Get(clientID string) (store.Activity, bool)
 	Note(ctx context.Context, clientID string, seen store.Seen, errs []store.ClientError) error
 }
 
-// Notes are what was gathered at a node.
+// Notes is what was collected at a node.
 type Notes struct {
 	store Store
 	node  string
@@ -28,7 +28,7 @@ type Notes struct {
 
 	mu      sync.Mutex
 	fresh   map[string]*sighting // by client id
-	storing map[string]*sighting // what Flush is about to store; nobody changes it
+	storing map[string]*sighting // what Flush is about to store; never modified
 }
 
 // New returns empty notes.
@@ -51,7 +51,7 @@ func (v *Notes) of(clientID string) *sighting {
 	return v.fresh[clientID]
 }
 
-// Saw notes where a client's agent is, or was until now.
+// Saw records where a client's agent is, or was until now.
 func (v *Notes) Saw(clientID string, now store.Seen) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -69,9 +69,9 @@ func (v *Notes) Report(clientID string, list []wire.AgentError) {
 	f.errors = f.errors[max(0, len(f.errors)-store.MaxErrors):]
 }
 
-// Errors are what a client's agents reported, oldest first.
+// Errors returns what a client's agents reported, oldest first.
 func (v *Notes) Errors(clientID string) []store.ClientError {
-	fresh := v.unstored(clientID) // first: what is stored meanwhile is then in both, and not in neither
+	fresh := v.unstored(clientID) // read first: what is stored in the meantime is then in both, not in neither
 	a, _ := v.store.Get(clientID)
 	list := slices.Clone(a.Errors)
 	for _, e := range fresh {
@@ -82,7 +82,7 @@ func (v *Notes) Errors(clientID string) []store.ClientError {
 	return list
 }
 
-// unstored are those that may not be stored yet, oldest first.
+// unstored returns the errors that may not be stored yet, oldest first.
 func (v *Notes) unstored(clientID string) []store.ClientError {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -95,8 +95,9 @@ func (v *Notes) unstored(clientID string) []store.ClientError {
 	return list
 }
 
-// Flush stores what was gathered. What cannot be stored now is kept for the next
-// time; once the store is found to be away, so is the rest. One Flush runs at a time.
+// Flush stores what was collected. Whatever cannot be stored now is kept for the next
+// time; once the store turns out to be unavailable, so is the rest. Only one Flush may
+// run at a time.
 func (v *Notes) Flush(ctx context.Context) {
 	v.mu.Lock()
 	v.storing, v.fresh = v.fresh, nil
@@ -116,7 +117,8 @@ func (v *Notes) Flush(ctx context.Context) {
 	}
 }
 
-// stored forgets what was stored of a client, or keeps it for the next Flush.
+// stored forgets what was stored about a client, or keeps it for the next Flush if done
+// is false.
 func (v *Notes) stored(clientID string, done bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// shelf stores what it is given, unless it fails; during is called before.
+// shelf stores what it is given, unless it fails. during is called first.
 type shelf struct {
 	stored map[string]store.Activity
 	fault  error

@@ -1,6 +1,6 @@
-// Package alerts finds out what an operator wants to be told of clients: that one is
-// away, that it is there again, and what its agents report of their side. Whom it tells,
-// and whether somebody wants to hear, is its user's.
+// Package alerts detects what an operator wants to know about clients: that one is away,
+// that one is back, and what agents report about their side. The caller decides whom to
+// alert, and whether anyone wants to be alerted.
 package alerts
 
 import (
@@ -17,48 +17,48 @@ import (
 const (
 	grace     = time.Minute
 	lookEvery = 5 * time.Second
-	// Of what a client reports so much is told at once, and one each gap after.
+	// A client's first reports are passed on immediately, and after that one per gap.
 	reports   = 20
 	reportGap = 10 * time.Second
 )
 
-// Client is one that may have agents.
+// Client is a client that may have agents.
 type Client struct {
 	ID, Name  string
-	Connected bool // somewhere, now
-	// Seen is when it was last seen before this relay began, SeenThere whether it was
-	// connected and nobody saw it leave. A zero Seen: never.
+	Connected bool // to any node, now
+	// Seen is when the client was last seen before this relay started; zero: never.
+	// SeenThere says whether it was connected then and nobody saw it leave.
 	Seen      time.Time
 	SeenThere bool
 }
 
-// Config is what a Watch is made of.
+// Config contains what a Watch needs.
 type Config struct {
-	// Clients is all that may have agents.
+	// Clients returns all clients that may have agents.
 	Clients func() []Client
-	// First reports whether this node is the one of the relay's that tells who comes
-	// and goes. The others watch, and one takes its place.
+	// First reports whether this node is the one that reports clients' coming and going.
+	// The others keep watch, and one of them takes over if necessary.
 	First func() bool
-	// Grace is how long a client may have no agent before it counts as away: agents
-	// that begin anew or move to another network are back within it. If zero, a minute.
+	// Grace is how long a client may have no agent before it counts as away. Agents that
+	// restart or change networks are back within that time. If zero, a minute.
 	Grace time.Duration
-	// Tell takes what is found out, and does not wait.
+	// Tell receives what was detected. It must not wait.
 	Tell func(sink.Client)
 }
 
-// Watch knows who is there. Its Run must be running.
+// Watch tracks which clients are present. Its Run must be running.
 type Watch struct {
 	cfg   Config
-	known map[string]*attendance // by client id; Run's alone
+	known map[string]*attendance // by client id; used only by Run
 
 	mu       sync.Mutex
 	reported map[string]*rate.Limiter // by client id
 }
 
-// attendance is what was said of a client, and what is so.
+// attendance is what was last reported about a client, and what is true now.
 type attendance struct {
 	there bool
-	lost  time.Time // when it was found to have no agent; zero: it has one, or is said to be away
+	lost  time.Time // when it was found to have no agent; zero: it has one, or is reported as away
 }
 
 // New returns a Watch.
@@ -67,7 +67,7 @@ func New(c Config) *Watch {
 	return &Watch{cfg: c}
 }
 
-// Run looks after the clients until ctx ends.
+// Run watches the clients until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	w.begin(time.Now())
 	tick := time.NewTicker(min(lookEvery, w.cfg.Grace/4))
@@ -82,9 +82,10 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// begin takes those for present that were when the relay was last there: when one ends,
-// all are seen for the last time, and of who left less than a grace before nobody was
-// told. If they do not come back, that is news.
+// begin treats clients as present that were present when the relay last ran. When a relay
+// ends, all clients are seen for the last time at about the same moment, and clients that
+// left less than a grace period earlier had not been reported. If they do not come back,
+// that is news.
 func (w *Watch) begin(now time.Time) {
 	list := w.cfg.Clients()
 	var newest time.Time
@@ -126,7 +127,7 @@ func (w *Watch) look(now time.Time) {
 			w.tell(first, sink.Client{Time: now.UTC(), State: sink.Away, Client: c.Name, ClientID: c.ID, Since: &since})
 		}
 	}
-	w.known = here // who was revoked is forgotten: the audit log tells of that
+	w.known = here // revoked clients are forgotten; the audit log records them
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id := range w.reported {
@@ -142,8 +143,8 @@ func (w *Watch) tell(first bool, c sink.Client) {
 	}
 }
 
-// Reported tells what an agent of a client reported here, as far as the client has not
-// reported too much.
+// Reported passes on what a client's agent reported here, unless the client has reported
+// too much.
 func (w *Watch) Reported(list ...sink.Client) {
 	for _, c := range list {
 		w.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"adit/tunnel/relay/sink"
 )
 
-// scene is a relay whose clients a test moves.
+// scene is a relay whose clients come and go as a test says.
 type scene struct {
 	mu      sync.Mutex
 	clients map[string]Client
@@ -45,7 +45,7 @@ func (s *scene) is(f func()) {
 	f()
 }
 
-// heard is what was told since it was asked, sorted.
+// heard returns what has been reported since it was last called, sorted.
 func (s *scene) heard() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package audit is the chain of entries that tell who changed what at a relay:
-// each entry has the SHA-256 of the one before it, so that none can be altered,
-// left out or put in between without the rest showing it. It is pure: where the
-// entries are kept is package store's.
+// Package audit implements the chain of entries that records who changed what at a relay.
+// Each entry contains the SHA-256 of the previous one, so no entry can be altered,
+// removed or inserted without the rest showing it. The package is pure: package store
+// keeps the entries.
 package audit
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Kinds of actors.
+// The kinds of actors.
 const (
 	KindAdminToken = "admin_token"
 	KindAPIToken   = "api_token"
@@ -34,12 +34,13 @@ type Actor struct {
 
 type actorKey struct{}
 
-// WithActor notes who makes the changes that are done under a context.
+// WithActor returns a context that names who makes the changes under it.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// ActorOf returns who makes a change; without a note it is the relay itself.
+// ActorOf returns who makes the changes under a context. If none is named, it is the
+// relay itself.
 func ActorOf(ctx context.Context) Actor {
 	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
 		return a
@@ -47,13 +48,13 @@ func ActorOf(ctx context.Context) Actor {
 	return Actor{Kind: KindSystem}
 }
 
-// Change is what was done.
+// Change describes what was done.
 type Change struct {
 	Node   string
 	Actor  Actor
-	Action string // as client.add
+	Action string // such as client.add
 	Target string
-	Detail any // becomes JSON; never a secret
+	Detail any // becomes JSON; never contains a secret
 }
 
 // Entry is a link of the chain.
@@ -65,18 +66,18 @@ type Entry struct {
 	Action string          `json:"action"`
 	Target string          `json:"target,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
-	Prev   string          `json:"prev"` // the Hash of the entry before; of the first, Root
+	Prev   string          `json:"prev"` // the Hash of the previous entry; for the first, Root
 	Hash   string          `json:"hash"`
 }
 
-// Root is what the first entry has for the hash of the one before.
+// Root takes the place of the previous hash in the first entry.
 const Root = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// MaxEntry is the size of an entry as JSON, at most.
+// MaxEntry is the maximum size of an entry as JSON.
 const MaxEntry = 64 << 10
 
-// Sum is the hash that an entry must have: the SHA-256, in hex, of its JSON
-// with an empty hash, its fields in the order in which Entry has them.
+// Sum returns the hash that an entry must have: the SHA-256, in hex, of its JSON with an
+// empty hash and with the fields in the order of Entry.
 func (e Entry) Sum() string {
 	e.Hash = ""
 	text, err := json.Marshal(e)
@@ -87,8 +88,8 @@ func (e Entry) Sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Next makes the entry that follows the one with the given number and hash (0
-// and Root for the first).
+// Next returns the entry that follows the one with the given number and hash (0 and Root
+// for the first).
 func Next(seq uint64, prev string, at time.Time, c Change) (Entry, error) {
 	e := Entry{
 		Seq: seq + 1, Time: at.UTC().Truncate(time.Microsecond), Node: c.Node, Actor: c.Actor,
@@ -111,10 +112,10 @@ func Next(seq uint64, prev string, at time.Time, c Change) (Entry, error) {
 	return e, nil
 }
 
-// Result is what a check of a chain found.
+// Result is the result of checking a chain.
 type Result struct {
 	OK       bool   `json:"ok"`
-	Entries  uint64 `json:"entries"` // that hold
+	Entries  uint64 `json:"entries"` // that are valid
 	Head     string `json:"head"`    // the hash of the last of them
 	BrokenAt uint64 `json:"broken_at,omitempty"`
 	Reason   string `json:"reason,omitempty"`
@@ -122,7 +123,7 @@ type Result struct {
 
 // Verifier checks a chain entry by entry.
 type Verifier struct {
-	// Wanted is a hash that was noted earlier and must be in the chain; empty: none.
+	// Wanted is a hash noted earlier that must be in the chain. If empty, none.
 	Wanted string
 
 	seq   uint64
@@ -131,7 +132,7 @@ type Verifier struct {
 	fault *Result
 }
 
-// Add takes the next entry, and reports whether the chain holds so far.
+// Add checks the next entry, and reports whether the chain is valid so far.
 func (v *Verifier) Add(e Entry) bool {
 	if v.fault != nil {
 		return false
@@ -157,14 +158,14 @@ func (v *Verifier) Add(e Entry) bool {
 	return true
 }
 
-// Break notes that an entry cannot be read.
+// Break records that an entry cannot be read.
 func (v *Verifier) Break(seq uint64, reason string) {
 	if v.fault == nil {
 		v.fault = &Result{BrokenAt: seq, Reason: reason}
 	}
 }
 
-// Result is what was found.
+// Result returns what was found.
 func (v *Verifier) Result() Result {
 	r := Result{OK: true}
 	if v.fault != nil {
@@ -179,8 +180,8 @@ func (v *Verifier) Result() Result {
 	return r
 }
 
-// ParseEntry reads one entry as it is stored. What Entry does not know is an
-// error: it would not be in the hash.
+// ParseEntry parses a stored entry. Unknown fields are an error: they would not be part
+// of the hash.
 func ParseEntry(text []byte) (Entry, error) {
 	var e Entry
 	if len(text) > MaxEntry {

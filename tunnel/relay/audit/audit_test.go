@@ -27,7 +27,7 @@ func chain(tb testing.TB, n int) []Entry {
 	return list
 }
 
-// stored is the entry as it comes back from where it was written to.
+// stored returns the entry as it is read back from where it was written.
 func stored(tb testing.TB, e Entry) Entry {
 	tb.Helper()
 	text, err := json.Marshal(e)

@@ -1,4 +1,4 @@
-// Package backup brings a relay back from a backup, as the admin API gives one.
+// Package backup restores a relay from a backup made through the admin API.
 package backup
 
 import (
@@ -26,9 +26,9 @@ type Restored struct {
 	Policies int    `json:"policy_count"`
 }
 
-// Restore writes a backup into the data folder of a configuration, which must
-// be empty or missing. The folder is left empty if it fails. What is in an
-// external cluster then is for the next try with the same backup to complete.
+// Restore restores a backup into the data folder of a configuration, which must be empty
+// or missing. If it fails, it leaves the folder empty. Whatever is in an external cluster
+// by then stays there, for the next attempt with the same backup to complete.
 func Restore(ctx context.Context, cfg config.Config, data []byte) (Restored, error) {
 	var b store.Backup
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// issueFor is how long one certificate may take: certmagic has no limit for a
-	// renewal, and has hundreds that are due together wait for their turn in it.
+	// issueFor is how long issuing one certificate may take. Certmagic has no limit for
+	// renewals, and if hundreds are due at the same time, they wait for their turn within
+	// it.
 	issueFor = 30 * time.Minute
-	maxError = 1000 // bytes that are told of an authority's answer, which may be a page
+	maxError = 1000 // limit in bytes on an authority's answer in errors, since it may be a page
 )
 
-// once is an issuer that is not asked again by certmagic, which would do so in
-// the middle of a try; the tries here have pauses of their own. It is asked a second
-// time only if the account was at fault and has been replaced: certmagic makes a new one
-// where the authority knows it no more, but goes on with the old, and none for one that is
-// damaged in the store.
+// once is an issuer that prevents certmagic from asking again in the middle of an
+// attempt; attempts here have pauses of their own. It asks a second time only if the
+// account was at fault and has been replaced. Certmagic creates a new account if the
+// authority no longer knows the old one, but goes on with the old one. It creates none
+// for an account that is damaged in the store.
 type once struct {
 	*certmagic.ACMEIssuer
 	storage certmagic.Storage
@@ -46,7 +47,7 @@ func (o once) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmag
 	return cert, nil
 }
 
-// brief is an error with the beginning of its text, if that is long.
+// brief shortens the text of an error, if that is long.
 func brief(err error) error {
 	text := err.Error()
 	if len(text) <= maxError {
@@ -55,8 +56,8 @@ func brief(err error) error {
 	return errors.New(strings.ToValidUTF8(text[:maxError], "") + "…")
 }
 
-// accounts has what the store has of the authority's accounts, by folder: mostly one.
-// What cannot be read is left out.
+// accounts returns the stored accounts with the authority, by folder. Usually there is
+// one. Those that cannot be read are left out.
 func (o once) accounts(ctx context.Context) map[string]account {
 	list := make(map[string]account)
 	keys, err := o.storage.List(ctx, path.Join("acme", certmagic.StorageKeys.Safe(o.IssuerKey()), "users"), true)
@@ -79,13 +80,13 @@ func (o once) accounts(ctx context.Context) map[string]account {
 	return list
 }
 
-// account is what the store has of one; nil: that is not there.
+// account is an account as stored. A part that is missing is nil.
 type account struct{ about, key []byte }
 
-// damage is why an account cannot be used, if all of it is there.
+// damage returns why an account cannot be used, if it is complete.
 func (a account) damage() error {
 	if a.about == nil || a.key == nil {
-		return nil // certmagic makes another
+		return nil // certmagic creates another
 	}
 	if _, err := certmagic.PEMDecodePrivateKey(a.key); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (a account) damage() error {
 	return json.Unmarshal(a.about, new(map[string]any))
 }
 
-// replaced reports whether the accounts are others than before. One that is damaged it
-// removes, so that another is made.
+// replaced reports whether the accounts differ from before. It removes damaged ones, so
+// that new ones are created.
 func (o once) replaced(ctx context.Context, before map[string]account) bool {
 	now, replaced := o.accounts(ctx), false
 	for folder, old := range before {

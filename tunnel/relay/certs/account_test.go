@@ -16,8 +16,8 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// TestAuthorityThatAnswersWithAPageIsToldInBrief has a page of an authority's maintenance
-// come in place of its directory.
+// TestAuthorityThatAnswersWithAPageIsToldInBrief answers with an authority's maintenance
+// page instead of its directory.
 func TestAuthorityThatAnswersWithAPageIsToldInBrief(t *testing.T) {
 	page := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -41,7 +41,7 @@ func TestAuthorityThatAnswersWithAPageIsToldInBrief(t *testing.T) {
 	}
 }
 
-// stuck is a store that answers nobody.
+// stuck is a store that never answers.
 type stuck struct{ certmagic.Storage }
 
 func (stuck) List(ctx context.Context, _ string, _ bool) ([]string, error) {
@@ -49,7 +49,8 @@ func (stuck) List(ctx context.Context, _ string, _ bool) ([]string, error) {
 	return nil, ctx.Err()
 }
 
-// TestRenewalThatIsStuckEnds has nobody answer a renewal, for which certmagic sets no time.
+// TestRenewalThatIsStuckEnds makes a renewal, for which certmagic has no time limit, go
+// unanswered.
 func TestRenewalThatIsStuckEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while

@@ -1,9 +1,9 @@
-// Package certs has the certificates that visitors see: those of an ACME authority
-// (ACME), of files (File), and of the relay's own authority (Local), for sites that
-// have no other. ACME gets one when a name is claimed or first visited, and again
-// before it runs out. What it has is kept in a store that the nodes of a relay
-// share, with locks, so that one of them asks. Which names may have one is decided
-// above it.
+// Package certs provides the certificates that visitors see: from an ACME authority
+// (ACME), from files (File), and from the relay's own authority (Local) for sites that
+// have no other certificate. ACME obtains a certificate when a name is claimed or first
+// visited, and renews it before it expires. Certificates are kept in a store that the
+// nodes of a relay share, with locks so that only one node requests each. The caller
+// decides which names may have a certificate.
 package certs
 
 import (
@@ -28,59 +28,59 @@ import (
 	"adit/internal/wildcard"
 )
 
-// challengeProto is what an authority alone offers for TLS-ALPN-01 (RFC 8737); the
-// edge takes it.
+// challengeProto is the only protocol that an authority offers for TLS-ALPN-01 (RFC
+// 8737). The edge handles it.
 const challengeProto = "acme-tls/1"
 
 const (
-	obtainFor   = 90 * time.Second // one try for one name
-	obtainAtMax = 32               // names at once
-	ofOwner     = 8                // of them, of one owner: names of its own may lead nowhere
-	retryFirst  = time.Minute      // after a failed try, then twice as long each time
+	obtainFor   = 90 * time.Second // one attempt for one name
+	obtainAtMax = 32               // names at the same time
+	ofOwner     = 8                // of these, of one owner: its names may lead nowhere
+	retryFirst  = time.Minute      // after a failed attempt; doubled each time
 	retryMost   = time.Hour
-	loadEvery   = 10 * time.Second // what another node may have got, while it is too early to ask
-	maxFailures = 10_000           // names that are remembered
+	loadEvery   = 10 * time.Second // to check what another node may have got, while it is too early to ask
+	maxFailures = 10_000           // names to remember
 )
 
 // DNSProvider changes the records of challenges.
 type DNSProvider = certmagic.DNSProvider
 
-// Config is what the certificates are got with. Domain, Storage and Subject are
-// required.
+// Config says how to get certificates. Domain, Storage and Subject are required.
 type Config struct {
 	Domain    string
 	Email     string         // of the account; may be empty
 	Directory string         // URL; if empty, Let's Encrypt's
 	Roots     *x509.CertPool // to trust the directory by; nil: the system's
-	// HTTP01 and TLSALPN01 are the challenges for single names. Without both,
-	// DNS is for all.
+	// HTTP01 and TLSALPN01 are the challenges for single names. If neither is set, DNS is
+	// used for all.
 	HTTP01, TLSALPN01 bool
-	// DNS changes records for DNS-01. Nil: there is no DNS-01.
+	// DNS changes records for DNS-01. If nil, there is no DNS-01.
 	DNS DNSProvider
-	// Resolvers are asked whether a record is there; empty: the system's.
+	// Resolvers are used to check whether a record is there. If empty, the system's.
 	Resolvers []string
-	// Wildcard asks for one certificate for all names one label under Domain; it
-	// needs DNS.
+	// Wildcard requests one certificate for all names one label under Domain. It needs
+	// DNS.
 	Wildcard bool
-	// HTTP and HTTPS are where the edge listens.
+	// HTTP and HTTPS are the addresses that the edge listens on.
 	HTTP, HTTPS netip.AddrPort
 	Storage     certmagic.Storage
-	// Subject is what a name's certificate is for: the name itself, or the wildcard
-	// that it is one of; a wildcard's is itself. Empty: the name may have none.
+	// Subject returns what a name's certificate must be for: the name itself, or the
+	// wildcard that covers it. For a wildcard, that is the wildcard itself. It returns ""
+	// if the name may have no certificate.
 	Subject func(name string) string
-	// Owner is whose a subject is. If nil, all are of one.
+	// Owner returns who owns a subject. If nil, all subjects have the same owner.
 	Owner func(subject string) string
 	// Wait is how long a handshake waits for a certificate. If zero, 8 s.
 	Wait time.Duration
 	Log  *slog.Logger // may be nil
-	// Retry is the pause after a first failed try. If zero, a minute.
+	// Retry is the pause after a first failed attempt. If zero, a minute.
 	Retry time.Duration
-	// Lookup finds the addresses of a name. If nil, the system's resolver is asked.
+	// Lookup resolves a name. If nil, the system's resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// Check is how often to look for what must be renewed. If zero, 10 minutes.
+	// Check is how often to check what must be renewed. If zero, 10 minutes.
 	Check time.Duration
-	// RenewAt is the share of its life left at which a certificate is renewed. If
-	// zero, a third, or when the authority suggests it.
+	// RenewAt is the remaining share of its lifetime at which a certificate is renewed.
+	// If zero, a third, or when the authority suggests it.
 	RenewAt float64
 }
 
@@ -91,28 +91,28 @@ var (
 	errClosed = errors.New("the relay is shutting down")
 )
 
-// ACME gets, keeps and renews certificates. It must be closed.
+// ACME obtains, stores and renews certificates. It must be closed.
 type ACME struct {
 	cfg    Config
 	log    *slog.Logger
 	cache  *certmagic.Cache
 	names  *certmagic.Config          // for single names; nil if DNS is for all
-	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil without
+	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil if not used
 	dns    *certmagic.Config          // nil without DNS-01
-	get    func(subject string) error // obtain; tests have it fail
-	turns  *turns.Turns               // of names
+	get    func(subject string) error // obtain; tests make it fail
+	turns  *turns.Turns               // for names
 	life   context.Context
 	end    context.CancelFunc
 	trying sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	tries    map[string]*try     // under way, by subject
+	tries    map[string]*try     // in progress, by subject
 	failures map[string]*failure // by subject
-	renewals map[string]trouble  // that failed, by subject
+	renewals map[string]trouble  // failed ones, by subject
 }
 
-// try is one try to get a certificate; err is set when done is closed.
+// try is one attempt to get a certificate. err is set when done is closed.
 type try struct {
 	done chan struct{}
 	err  error
@@ -122,13 +122,14 @@ type failure struct {
 	err   error
 	pause time.Duration
 	until time.Time
-	from  *place    // where the name led; nil: not known
-	look  time.Time // when it may be looked whether it leads elsewhere
-	early int       // tries before their time that failed, too; see lookAfter
-	load  time.Time // when it may be looked whether another node has a certificate
+	from  *place    // where the name led; nil: unknown
+	look  time.Time // when to check whether the name leads elsewhere
+	early int       // early attempts that failed as well; see lookAfter
+	load  time.Time // when to check whether another node has a certificate
 }
 
-// NewACME returns certificates of an ACME authority. It asks it for nothing yet.
+// NewACME returns the certificates of an ACME authority. It does not contact the
+// authority yet.
 func NewACME(cfg Config) *ACME {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -180,8 +181,7 @@ func (a *ACME) config(logger *zap.Logger, dns bool) (*certmagic.Config, *certmag
 		RenewalWindowRatio:  a.cfg.RenewAt,
 		DisableARI:          a.cfg.RenewAt != 0,
 		DisableStorageCheck: true, // the relay could not have started without its store
-		// A name and its key are of one certificate: nothing is gained by stapling
-		// for authorities that no longer answer OCSP.
+		// Stapling gains nothing with authorities that no longer answer OCSP.
 		OCSP:    certmagic.OCSPConfig{DisableStapling: true},
 		OnEvent: a.event,
 		Logger:  logger,
@@ -189,7 +189,7 @@ func (a *ACME) config(logger *zap.Logger, dns bool) (*certmagic.Config, *certmag
 	template := certmagic.ACMEIssuer{
 		CA: a.cfg.Directory, TestCA: a.cfg.Directory, Email: a.cfg.Email, Agreed: true, TrustedRoots: a.cfg.Roots,
 		DisableHTTPChallenge: dns || !a.cfg.HTTP01, DisableTLSALPNChallenge: dns || !a.cfg.TLSALPN01,
-		// The edge listens there already; certmagic sees that and opens nothing.
+		// The edge already listens there; certmagic notices that and opens nothing.
 		ListenHost: host(a.cfg.HTTP), AltHTTPPort: int(a.cfg.HTTP.Port()), AltTLSALPNPort: int(a.cfg.HTTPS.Port()),
 		CertObtainTimeout: obtainFor, Logger: logger,
 	}
@@ -210,7 +210,7 @@ func host(a netip.AddrPort) string {
 	return a.Addr().String()
 }
 
-// configOf returns what gets the certificate of a subject.
+// configOf returns the configuration for the certificate of a subject.
 func (a *ACME) configOf(subject string) *certmagic.Config {
 	if a.names == nil || a.dns != nil && strings.HasPrefix(subject, "*.") {
 		return a.dns
@@ -218,11 +218,11 @@ func (a *ACME) configOf(subject string) *certmagic.Config {
 	return a.names
 }
 
-// Wildcards reports whether certificates of wildcards can be had.
+// Wildcards reports whether certificates for wildcards are available.
 func (a *ACME) Wildcards() bool { return a.dns != nil }
 
-// subject is what a name's certificate is issued for. ok is false if the name
-// may have none.
+// subject returns what a name's certificate is issued for. ok is false if the name may
+// have none.
 func (a *ACME) subject(name string) (subject string, ok bool) {
 	if a.cfg.Wildcard {
 		if label, under := strings.CutSuffix(name, "."+a.cfg.Domain); under && label != "" && !strings.Contains(label, ".") {
@@ -238,14 +238,15 @@ func (a *ACME) wanted(subject string) bool {
 	return a.cfg.Wildcard && subject == "*."+a.cfg.Domain || subject != "" && a.cfg.Subject(subject) == subject
 }
 
-// event is told by certmagic what it does; an error to cert_obtaining stops it.
+// event is called by certmagic when it does something. An error for cert_obtaining stops
+// it.
 func (a *ACME) event(_ context.Context, kind string, data map[string]any) error {
 	subject, _ := data["identifier"].(string)
 	renewal, _ := data["renewal"].(bool)
 	switch kind {
 	case "cert_obtaining":
 		if !a.wanted(subject) {
-			a.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: subject}}) // the store keeps it
+			a.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: subject}}) // it stays in the store
 			return certmagic.ErrNoRetry{Err: errNoSite}
 		}
 	case "cert_obtained":
@@ -259,28 +260,28 @@ func (a *ACME) event(_ context.Context, kind string, data map[string]any) error 
 	return nil
 }
 
-// Want starts to get the certificate of a name, so that its first visitor does
-// not wait.
+// Want starts obtaining the certificate of a name, so that its first visitor does not
+// have to wait.
 func (a *ACME) Want(name string) {
 	if subject, ok := a.subject(name); ok {
 		a.try(subject)
 	}
 }
 
-// HandleHTTP answers an HTTP-01 challenge that some node has under way, else
+// HandleHTTP answers an HTTP-01 challenge that any node has in progress. Otherwise it
 // returns false.
 func (a *ACME) HandleHTTP(w http.ResponseWriter, r *http.Request) bool {
 	return a.http != nil && certmagic.LooksLikeHTTPChallenge(r) && a.http.HandleHTTPChallenge(w, r)
 }
 
-// nameOf is the name that a handshake asks for, in lower case.
+// nameOf returns the name that a handshake asks for, in lower case.
 func nameOf(hello *tls.ClientHelloInfo) string {
 	return strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 }
 
-// Get returns the certificate for a handshake; nil: there is no site of the name, as
-// crypto/tls tells the visitor then (RFC 6066, section 3). If there is none yet, it waits
-// for it as long as Config.Wait.
+// Get returns the certificate for a handshake. It returns nil if there is no site with
+// that name; crypto/tls then tells the visitor so (RFC 6066, section 3). If there is no
+// certificate yet, Get waits for it for up to Config.Wait.
 func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == challengeProto {
 		if a.names == nil || !a.cfg.TLSALPN01 {
@@ -300,13 +301,13 @@ func (a *ACME) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := a.await(hello, config, a.try(subject))
 	if err != nil {
 		if old, none := config.GetCertificate(hello); none == nil {
-			return old, nil // a visitor is warned of it, and may go on
+			return old, nil // visitors get a warning, and may continue
 		}
 	}
 	return cert, err
 }
 
-// await returns the certificate that a try brings within Config.Wait.
+// await returns the certificate if an attempt yields it within Config.Wait.
 func (a *ACME) await(hello *tls.ClientHelloInfo, config *certmagic.Config, t *try) (*tls.Certificate, error) {
 	limit := time.NewTimer(a.cfg.Wait)
 	defer limit.Stop()
@@ -323,8 +324,8 @@ func (a *ACME) await(hello *tls.ClientHelloInfo, config *certmagic.Config, t *tr
 	}
 }
 
-// try returns the try under way for a subject, a new one, or the last one that
-// failed if it is too early for another.
+// try returns the current attempt for a subject, a new one, or the last one that failed
+// if it is too early for another.
 func (a *ACME) try(subject string) *try {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -364,21 +365,21 @@ func (a *ACME) try(subject string) *try {
 		failed := a.finish(subject, early, t.err)
 		close(t.done)
 		if failed != nil {
-			a.settle(subject, failed) // nobody need wait for that
+			a.settle(subject, failed) // nobody needs to wait for that
 		}
 	})
 	return t
 }
 
-// forget ends a try that was none.
+// forget ends an attempt that did not take place.
 func (a *ACME) forget(subject string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.tries, subject)
 }
 
-// finish ends a try, one before its time perhaps, and returns what is remembered if it
-// failed.
+// finish ends an attempt, which may have been early. If the attempt failed, it returns
+// the failure that is remembered.
 func (a *ACME) finish(subject string, early bool, err error) *failure {
 	a.mu.Lock()
 	delete(a.tries, subject)
@@ -410,11 +411,11 @@ func (a *ACME) finish(subject string, early bool, err error) *failure {
 	return f
 }
 
-// obtain puts the certificate of a subject into the cache: from the store, or
-// asked for.
+// obtain puts the certificate of a subject into the cache, either from the store or from
+// the authority.
 func (a *ACME) obtain(subject string) error {
 	return a.turns.Take(a.life, a.cfg.Owner(subject), func() error {
-		ctx, cancel := context.WithTimeout(a.life, obtainFor) // waiting for its turn is no part of it
+		ctx, cancel := context.WithTimeout(a.life, obtainFor) // does not include waiting for its turn
 		defer cancel()
 		return a.obtainNow(ctx, subject)
 	})
@@ -438,7 +439,7 @@ func (a *ACME) obtainNow(ctx context.Context, subject string) error {
 	if err == nil {
 		cert, err = config.CacheManagedCertificate(ctx, subject)
 	}
-	if err == nil && cert.Expired() { // and each visitor would make another order
+	if err == nil && cert.Expired() { // otherwise each visitor would place another order
 		err = fmt.Errorf("the one that came ran out at %s: is this machine's clock right?", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
@@ -447,8 +448,8 @@ func (a *ACME) obtainNow(ctx context.Context, subject string) error {
 	return nil
 }
 
-// load puts the certificate of a subject into the cache that another node has stored,
-// and reports whether it is of use.
+// load puts a subject's certificate that another node has stored into the cache, and
+// reports whether it is usable.
 func (a *ACME) load(subject string) bool {
 	ctx, cancel := context.WithTimeout(a.life, obtainFor)
 	defer cancel()
@@ -460,7 +461,7 @@ func (a *ACME) load(subject string) bool {
 	return err == nil
 }
 
-// Close ends what is under way.
+// Close ends what is in progress.
 func (a *ACME) Close() {
 	a.mu.Lock()
 	was := a.closed

@@ -17,13 +17,13 @@ import (
 const (
 	cleanFirst = 10 * time.Minute // after the start
 	cleanEvery = 24 * time.Hour
-	// keepExpired is how long a certificate is kept that has run out and whose name
-	// is nobody's.
+	// keepExpired is how long to keep an expired certificate whose name belongs to
+	// nobody.
 	keepExpired = 30 * 24 * time.Hour
 )
 
-// Run removes, once a day until ctx ends, what the store has of names that are
-// nobody's any more.
+// Run removes, once a day until ctx ends, what is stored for names that no longer belong
+// to anybody.
 func (a *ACME) Run(ctx context.Context) {
 	for wait := cleanFirst; ; wait = cleanEvery {
 		timer := time.NewTimer(wait)
@@ -43,9 +43,9 @@ func (a *ACME) Run(ctx context.Context) {
 	}
 }
 
-// clean removes the certificates and keys of names that are nobody's, if they ran
-// out long ago, and returns how many. A name that was given back and is taken
-// again finds what it had.
+// clean removes the certificates and keys of names that belong to nobody, if they expired
+// long ago, and returns how many. A name that was given back and is taken again finds
+// what it had.
 func (a *ACME) clean(ctx context.Context) (removed int, err error) {
 	issuers, err := a.below(ctx, path.Dir(certmagic.StorageKeys.CertsPrefix("any")))
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *ACME) clean(ctx context.Context) (removed int, err error) {
 			return removed, err
 		}
 		for _, site := range sites {
-			subject := strings.Replace(path.Base(site), "wildcard_", "*", 1) // as certmagic writes it
+			subject := strings.Replace(path.Base(site), "wildcard_", "*", 1) // reverses certmagic's spelling
 			if a.wanted(subject) {
 				continue
 			}
@@ -81,7 +81,8 @@ func (a *ACME) below(ctx context.Context, key string) ([]string, error) {
 	return list, err
 }
 
-// remove removes what there is of a subject, unless its certificate may be of use.
+// remove removes everything stored for a subject, unless its certificate may still be
+// useful.
 func (a *ACME) remove(ctx context.Context, site, subject string) (gone bool, err error) {
 	if old, err := a.expired(ctx, site); !old || err != nil {
 		return false, err
@@ -91,15 +92,15 @@ func (a *ACME) remove(ctx context.Context, site, subject string) (gone bool, err
 		return false, err
 	}
 	defer func() { err = errors.Join(err, a.cfg.Storage.Unlock(context.WithoutCancel(ctx), lock)) }()
-	if old, err := a.expired(ctx, site); !old || err != nil || a.wanted(subject) { // meanwhile, perhaps
+	if old, err := a.expired(ctx, site); !old || err != nil || a.wanted(subject) { // this may have changed in the meantime
 		return false, err
 	}
 	a.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: subject}})
 	return true, a.cfg.Storage.Delete(ctx, site)
 }
 
-// expired reports whether a site's certificate ran out long ago, or is not there,
-// as where its removal was cut short.
+// expired reports whether a site's certificate expired long ago, or is missing, for
+// example because its removal was interrupted.
 func (a *ACME) expired(ctx context.Context, site string) (bool, error) {
 	data, err := a.cfg.Storage.Load(ctx, path.Join(site, path.Base(site)+".crt"))
 	if errors.Is(err, fs.ErrNotExist) {

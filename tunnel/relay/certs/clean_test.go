@@ -9,8 +9,8 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// TestCertificatesOfGoneNamesAreRemoved has a store with certificates of names that
-// are somebody's and of some that are nobody's any more.
+// TestCertificatesOfGoneNamesAreRemoved uses a store with certificates for names that
+// belong to somebody, and for some that no longer do.
 func TestCertificatesOfGoneNamesAreRemoved(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestCertificatesOfGoneNamesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRemovalThatWasCutShortIsEnded has the key of a gone name be left alone.
+// TestRemovalThatWasCutShortIsEnded leaves only the key of a deleted name.
 func TestRemovalThatWasCutShortIsEnded(t *testing.T) {
 	a, storage := newStateACME(t, false)
 	key := certmagic.StorageKeys.SitePrivateKey("acme.test-dir", "gone.test")

@@ -38,7 +38,7 @@ func (s *slow) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certma
 // deaf is an authority that does not answer for some names.
 type deaf struct {
 	authority
-	to string // what they begin with
+	to string // prefix of those names
 }
 
 func (d *deaf) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
@@ -49,11 +49,11 @@ func (d *deaf) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certma
 	return d.authority.Issue(ctx, csr)
 }
 
-// nowhere is where every name leads.
+// nowhere finds no addresses for any name.
 func nowhere(context.Context, string, string) ([]netip.Addr, error) { return nil, nil }
 
-// TestManyNamesAtOnceWaitForTheirTurn has the tunnels of 48 names start together,
-// as after a move without the certificates.
+// TestManyNamesAtOnceWaitForTheirTurn starts the tunnels of 48 names together, as after a
+// move without the certificates.
 func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
@@ -82,8 +82,8 @@ func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-// TestNamesOfOneClientKeepNoOthersWaiting has a client with a great many names that no
-// authority can reach, each of which takes as long as a try may.
+// TestNamesOfOneClientKeepNoOthersWaiting uses a client with very many names that no
+// authority can reach, each of which takes as long as an attempt may.
 func TestNamesOfOneClientKeepNoOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
@@ -113,8 +113,8 @@ func TestNamesOfOneClientKeepNoOthersWaiting(t *testing.T) {
 	})
 }
 
-// TestNameThatIsGoneIsNoFailure has a name given back while it waits for its turn,
-// and taken again.
+// TestNameThatIsGoneIsNoFailure gives a name back while it waits for its turn, and takes
+// it again.
 func TestNameThatIsGoneIsNoFailure(t *testing.T) {
 	a, _ := newStateACME(t, false)
 	log := &logged{}

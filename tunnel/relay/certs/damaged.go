@@ -10,9 +10,9 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// dropDamaged removes what the store has of a subject if all of it is there and
-// is no certificate with its key: certmagic would neither use it nor ask for
-// another in its place.
+// dropDamaged removes what is stored for a subject if it is complete but is not a
+// certificate with its key. Certmagic would neither use it nor request another in its
+// place.
 func (a *ACME) dropDamaged(ctx context.Context, issuer, subject string) (err error) {
 	if a.damage(ctx, issuer, subject) == nil {
 		return nil
@@ -23,15 +23,15 @@ func (a *ACME) dropDamaged(ctx context.Context, issuer, subject string) (err err
 	}
 	defer func() { err = errors.Join(err, a.cfg.Storage.Unlock(context.WithoutCancel(ctx), lock)) }()
 	damage := a.damage(ctx, issuer, subject)
-	if damage == nil { // another node was storing it a moment ago
+	if damage == nil { // another node was just storing it
 		return nil
 	}
 	a.log.Warn("a certificate in the store is damaged, another is asked for", "name", subject, "error", damage)
 	return a.cfg.Storage.Delete(ctx, path.Dir(certmagic.StorageKeys.SiteCert(issuer, subject)))
 }
 
-// damage is why what the store has of a subject cannot be used; nil where it can,
-// or is not there, or was not read.
+// damage returns why what is stored for a subject cannot be used. It returns nil if it
+// can be used, is not there, or could not be read.
 func (a *ACME) damage(ctx context.Context, issuer, subject string) error {
 	var parts [3][]byte
 	for i, key := range []string{
@@ -41,7 +41,7 @@ func (a *ACME) damage(ctx context.Context, issuer, subject string) error {
 	} {
 		var err error
 		if parts[i], err = a.cfg.Storage.Load(ctx, key); err != nil {
-			return nil // nothing is known of it
+			return nil // nothing is known about it
 		}
 	}
 	if _, err := tls.X509KeyPair(parts[0], parts[1]); err != nil {
@@ -50,5 +50,5 @@ func (a *ACME) damage(ctx context.Context, issuer, subject string) error {
 	return json.Unmarshal(parts[2], new(certmagic.CertificateResource))
 }
 
-// issueLock is certmagic's own, in which a new certificate is stored.
+// issueLock is the name of certmagic's own lock, under which it stores a new certificate.
 func issueLock(subject string) string { return "issue_cert_" + subject }

@@ -55,8 +55,7 @@ func (s *silent) Load(ctx context.Context, key string) ([]byte, error) {
 	return s.Storage.Load(ctx, key)
 }
 
-// TestDamagedCertificateIsAskedForAgain damages what the store has of a name, and
-// starts anew.
+// TestDamagedCertificateIsAskedForAgain damages what is stored for a name, and restarts.
 func TestDamagedCertificateIsAskedForAgain(t *testing.T) {
 	const name, issuer = "www.shop.test", "acme.test-dir"
 	cert, key := certmagic.StorageKeys.SiteCert(issuer, name), certmagic.StorageKeys.SitePrivateKey(issuer, name)

@@ -21,13 +21,13 @@ import (
 
 var errAway = errors.New("the authority is away")
 
-// flaky is an authority that fails while err is there.
+// flaky is an authority that fails as long as err is set.
 type flaky struct {
 	authority
 	err atomic.Pointer[error]
 }
 
-// newAuthority is an authority with a key of its own.
+// newAuthority returns an authority with its own key.
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -52,7 +52,7 @@ func (f *flaky) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	return f.authority.Issue(ctx, csr)
 }
 
-// visitor is the certificate that a visitor of a name is shown.
+// visitor returns the certificate that a visitor of a name sees.
 func visitor(t *testing.T, a *ACME, name string) *x509.Certificate {
 	t.Helper()
 	c, s := net.Pipe()
@@ -66,9 +66,9 @@ func visitor(t *testing.T, a *ACME, name string) *x509.Certificate {
 	return client.ConnectionState().PeerCertificates[0]
 }
 
-// TestExpiredCertificateIsAskedForByVisitors has a relay that was off for months start
-// while its authority is away: the old certificate is shown, and a visitor gets a new one
-// soon after the authority is back.
+// TestExpiredCertificateIsAskedForByVisitors starts a relay that was off for months while
+// its authority is unavailable. The old certificate is shown, and a visitor gets a new
+// one soon after the authority is back.
 func TestExpiredCertificateIsAskedForByVisitors(t *testing.T) {
 	const name = "www.shop.test"
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestExpiredCertificateIsAskedForByVisitors(t *testing.T) {
 	})
 }
 
-// TestFailedRenewalIsTold has the renewal of a certificate fail, and then succeed.
+// TestFailedRenewalIsTold makes the renewal of a certificate fail, and then succeed.
 func TestFailedRenewalIsTold(t *testing.T) {
 	const name = "shop.relay.test" // certmagic has pauses of its own for each name, in all of the process
 	synctest.Test(t, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestFailedRenewalIsTold(t *testing.T) {
 	})
 }
 
-// TestCertificateOfAnotherNodeIsShown has a node fail to get a certificate, and another
-// node of the same store get it while the first must not ask.
+// TestCertificateOfAnotherNodeIsShown makes one node fail to get a certificate, and
+// another node with the same store get it while the first must not ask.
 func TestCertificateOfAnotherNodeIsShown(t *testing.T) {
 	const name = "www.shop.test"
 	synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestCertificateOfAnotherNodeIsShown(t *testing.T) {
 	})
 }
 
-// TestCertificateOfAGoneNameIsNotShown has a name be given back and become one of a
-// wildcard's, for longer than its own certificate lasts.
+// TestCertificateOfAGoneNameIsNotShown gives a name back, so that a wildcard covers it,
+// for longer than its own certificate is valid.
 func TestCertificateOfAGoneNameIsNotShown(t *testing.T) {
 	const name = "one.all.test"
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestCertificateOfAGoneNameIsNotShown(t *testing.T) {
 	})
 }
 
-// ahead is an authority whose clock stands months before the relay's.
+// ahead is an authority whose clock is months ahead of the relay's.
 type ahead struct {
 	authority
 	by time.Duration
@@ -207,8 +207,8 @@ func (h *ahead) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	return h.authority.Issue(ctx, csr)
 }
 
-// TestVisitorsOfAWrongClockMakeNoOrders has the relay's clock stand so far ahead that each
-// new certificate has run out by it.
+// TestVisitorsOfAWrongClockMakeNoOrders sets the relay's clock so far ahead that each new
+// certificate has already expired.
 func TestVisitorsOfAWrongClockMakeNoOrders(t *testing.T) {
 	const name = "www.shop.test"
 	synctest.Test(t, func(t *testing.T) {

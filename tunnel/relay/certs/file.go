@@ -17,18 +17,18 @@ import (
 	"adit/internal/wildcard"
 )
 
-// File is a certificate in files. Run reads them again when they
-// change; a handshake never waits for a disk.
+// File is a certificate in files. Run reads them again when they change, so that a
+// handshake never waits for a disk.
 type File struct {
 	certFile, keyFile string
 	other             func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	every             time.Duration // between two looks
+	every             time.Duration // between two checks
 
 	cert atomic.Pointer[tls.Certificate]
-	read filesState // of cert; New's and then Run's
+	read filesState // of cert; used by New and then by Run
 }
 
-// filesState tells two states of the files apart.
+// filesState identifies a state of the files.
 type filesState [2]struct {
 	changed time.Time
 	size    int64
@@ -36,8 +36,8 @@ type filesState [2]struct {
 
 const fileCheck = 30 * time.Second
 
-// NewFile reads a certificate and its key. For names that it does not
-// cover, other is asked.
+// NewFile reads a certificate and its key. Names that it does not cover are passed to
+// other.
 func NewFile(certFile, keyFile string, other func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (*File, error) {
 	f := &File{certFile: certFile, keyFile: keyFile, other: other, every: fileCheck}
 	now, err := f.state()
@@ -89,9 +89,9 @@ func readPair(certFile, keyFile string) (tls.Certificate, error) {
 	return cert, err
 }
 
-// Run follows the files until ctx ends. Files that do not fit, as while they are
-// being written, leave the certificate before them in use. What Fault finds is
-// logged, of the first certificate too.
+// Run follows the files until ctx ends. Files that do not match, for example while they
+// are being written, leave the previous certificate in use. Run logs what Fault finds,
+// also for the first certificate.
 func (f *File) Run(ctx context.Context, log *slog.Logger, domain string, others bool) {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
@@ -128,11 +128,11 @@ func (f *File) Run(ctx context.Context, log *slog.Logger, domain string, others 
 	}
 }
 
-// Until is when the certificate ends.
+// Until returns when the certificate expires.
 func (f *File) Until() time.Time { return f.cert.Load().Leaf.NotAfter }
 
-// Covers returns the certificate if it is for the name, or all names of a wildcard,
-// else nil.
+// Covers returns the certificate if it covers the name, or all names of a wildcard.
+// Otherwise it returns nil.
 func (f *File) Covers(name string) *x509.Certificate {
 	leaf := f.cert.Load().Leaf
 	if leaf.VerifyHostname(wildcard.Example(name)) != nil {
@@ -141,9 +141,9 @@ func (f *File) Covers(name string) *x509.Certificate {
 	return leaf
 }
 
-// Fault says why visitors of names below domain are warned of the certificate at
-// a time; empty: they are not. others is whether names that it does not cover have
-// certificates that browsers trust.
+// Fault returns why visitors of names below domain would get a warning about the
+// certificate at a given time, or "" if they would not. others says whether names that it
+// does not cover have certificates that browsers trust.
 func (f *File) Fault(domain string, others bool, at time.Time) string {
 	leaf := f.cert.Load().Leaf
 	switch {
@@ -157,7 +157,7 @@ func (f *File) Fault(domain string, others bool, at time.Time) string {
 	return ""
 }
 
-// Get returns the certificate for a handshake, or nil as ACME's does.
+// Get returns the certificate for a handshake, or nil, like ACME.Get.
 func (f *File) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert := f.cert.Load()
 	if hello.ServerName == "" || cert.Leaf.VerifyHostname(hello.ServerName) == nil {

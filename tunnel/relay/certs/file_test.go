@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// writeCertificate writes one for name into dir, in one piece each, and returns
-// its serial number.
+// writeCertificate writes a certificate for name into dir, replacing each file in one
+// step, and returns its serial number.
 func writeCertificate(t *testing.T, dir, name string) string {
 	t.Helper()
 	pemCA, err := NewLocalAuthority(name)
@@ -52,7 +52,7 @@ func writeCertificate(t *testing.T, dir, name string) string {
 
 var errOther = errors.New("asked elsewhere")
 
-// logged is what was logged.
+// logged collects what is logged.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -70,7 +70,7 @@ func (l *logged) count(s string) int {
 	return strings.Count(l.text.String(), s)
 }
 
-// fileCertificate is one that is followed closely, in files of its own.
+// fileCertificate returns a certificate in its own files that is checked frequently.
 func fileCertificate(t *testing.T) (f *File, dir string, serial func() string, log *logged) {
 	t.Helper()
 	dir, log = t.TempDir(), &logged{}
@@ -158,8 +158,8 @@ func TestACertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
 	}
 }
 
-// TestANewCertificateThatBrowsersWarnOfIsSaid replaces the files by those of a
-// certificate that has run out, and then of a good one.
+// TestANewCertificateThatBrowsersWarnOfIsSaid replaces the files with those of an expired
+// certificate, and then of a good one.
 func TestANewCertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
 	_, dir, serial, log := fileCertificate(t)
 	before := serial()
@@ -186,8 +186,8 @@ func TestANewCertificateThatBrowsersWarnOfIsSaid(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfOtherEditors has the files as editors and tools of Windows write
-// them, and such as cannot be used.
+// TestCertificatesOfOtherEditors uses files as editors and tools on Windows write them,
+// and some that cannot be used.
 func TestCertificatesOfOtherEditors(t *testing.T) {
 	for name, c := range map[string]struct {
 		cert, key func(text []byte) []byte // may be nil

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAHandshakeDoesNotWaitForADisk has the certificate's file answer nobody who
-// reads it: a pipe without a writer.
+// TestAHandshakeDoesNotWaitForADisk uses a certificate file that blocks its readers: a
+// pipe without a writer.
 func TestAHandshakeDoesNotWaitForADisk(t *testing.T) {
 	_, dir, serial, _ := fileCertificate(t)
 	before, pipe := serial(), filepath.Join(dir, "cert.pem")

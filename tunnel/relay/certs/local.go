@@ -21,11 +21,12 @@ const (
 	leafRenew = 10 * 24 * time.Hour
 	caLife    = 10 * 365 * 24 * time.Hour
 	maxLeaves = 10_000
-	backdate  = time.Hour // for visitors whose clock is slow
+	backdate  = time.Hour // for visitors whose clocks are slow
 )
 
-// NewLocalAuthority makes the local authority of an https edge without a public
-// certificate: its certificate and key as PEM. Visitors must be told to trust it.
+// NewLocalAuthority creates the local authority of an https edge without a public
+// certificate. It returns the authority's certificate and key as PEM. Visitors must be
+// told to trust it.
 func NewLocalAuthority(name string) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -61,8 +62,8 @@ func serial() *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-// Local mints a certificate for each subject that may have one, when
-// it is first asked for.
+// Local issues a certificate for each subject that may have one, when it is first
+// requested.
 type Local struct {
 	pair    tls.Certificate
 	caPEM   []byte
@@ -72,9 +73,9 @@ type Local struct {
 	leaves map[string]*tls.Certificate
 }
 
-// NewLocal returns the certificates of an authority of NewLocalAuthority.
-// subject is what the certificate of a name is for: the name, or the wildcard that it
-// is one of; empty: it may have none.
+// NewLocal returns the certificates of an authority made by NewLocalAuthority. subject
+// returns what the certificate of a name must be for: the name, or the wildcard that
+// covers it, or "" if it may have none.
 func NewLocal(ca []byte, subject func(name string) string) (*Local, error) {
 	pair, err := tls.X509KeyPair(ca, ca)
 	if err != nil {
@@ -84,10 +85,10 @@ func NewLocal(ca []byte, subject func(name string) string) (*Local, error) {
 	return &Local{pair: pair, caPEM: caPEM, subject: subject, leaves: make(map[string]*tls.Certificate)}, nil
 }
 
-// CA is the authority's certificate as PEM, for visitors.
+// CA returns the authority's certificate as PEM, for visitors.
 func (l *Local) CA() []byte { return bytes.Clone(l.caPEM) }
 
-// Get returns the certificate for a handshake, or nil as ACME's does.
+// Get returns the certificate for a handshake, or nil, like ACME.Get.
 func (l *Local) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := l.subject(nameOf(hello))
 	if name == "" {
@@ -110,8 +111,9 @@ func (l *Local) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return leaf, nil
 }
 
-// sane is now, or the authority's beginning: a clock that stands before it is
-// wrong, and what was made by it no visitor would take, whose clock is right.
+// sane returns now, but not before the authority's own start. A clock that shows an
+// earlier time is wrong, and no visitor with a correct clock would accept a certificate
+// made by it.
 func (l *Local) sane(now time.Time) time.Time {
 	if first := l.pair.Leaf.NotBefore.Add(backdate); now.Before(first) {
 		return first
@@ -119,7 +121,8 @@ func (l *Local) sane(now time.Time) time.Time {
 	return now
 }
 
-// Leaf returns the certificate that was last made for a subject; nil: none yet.
+// Leaf returns the certificate that was last made for a subject, or nil if there is none
+// yet.
 func (l *Local) Leaf(name string) *x509.Certificate {
 	l.mu.Lock()
 	defer l.mu.Unlock()

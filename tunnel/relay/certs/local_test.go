@@ -21,7 +21,7 @@ func localCertificates(t *testing.T) *Local {
 	return l
 }
 
-// visited verifies the certificate of a site as a visitor whose clock stands at now.
+// visited verifies the certificate of a site like a visitor whose clock shows now.
 func visited(t *testing.T, l *Local, now time.Time) *x509.Certificate {
 	t.Helper()
 	cert, err := l.Get(&tls.ClientHelloInfo{ServerName: "site.test"})
@@ -36,8 +36,8 @@ func visited(t *testing.T, l *Local, now time.Time) *x509.Certificate {
 	return cert.Leaf
 }
 
-// TestLocalCertificateOfTheFutureIsNotServed sets the clock a year forward, and
-// back again: each synctest bubble begins at the same moment.
+// TestLocalCertificateOfTheFutureIsNotServed sets the clock a year ahead, and back again:
+// each synctest bubble begins at the same moment.
 func TestLocalCertificateOfTheFutureIsNotServed(t *testing.T) {
 	var l *Local
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestLocalCertificateOfTheFutureIsNotServed(t *testing.T) {
 	})
 }
 
-// TestLocalCertificateOfAClockBeforeItsAuthority has a relay without a clock of
-// its own start in 2000, for visitors whose clock is right.
+// TestLocalCertificateOfAClockBeforeItsAuthority starts a relay without a clock of its
+// own in the year 2000, for visitors whose clocks are right.
 func TestLocalCertificateOfAClockBeforeItsAuthority(t *testing.T) {
 	l, now := localCertificates(t), time.Now()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,25 +8,27 @@ import (
 )
 
 const (
-	lookFor = 5 * time.Second // where a name leads
-	// lookPart of a pause passes before it is first looked whether the name leads
-	// elsewhere: whoever moves one to and fro must not use up the authority's limits.
+	lookFor = 5 * time.Second // for finding out where a name leads
+	// lookPart divides a pause: one such part passes before the first check whether the
+	// name leads elsewhere. Somebody who moves a name back and forth must not use up the
+	// authority's limits.
 	lookPart = 8
 )
 
-// lookAfter is how much of a pause passes before it is looked where the name leads,
-// after so many tries before their time that failed, too: an eighth, twice so much
-// from the third on, and in the end all of it. A name with many addresses of which
-// the DNS tells a few at a time leads elsewhere whenever one looks.
+// lookAfter returns how much of a pause passes before checking where the name leads,
+// after a number of early attempts that failed as well: an eighth, doubled with each such
+// attempt from the second on, and finally all of it. If a name has many addresses and the
+// DNS returns a few at a time, it seems to lead elsewhere at every check.
 func lookAfter(pause time.Duration, early int) time.Duration {
 	return pause / lookPart << min(max(0, early-1), 3)
 }
 
-// place is where a name leads. A name that leads nowhere, or of which that cannot
-// be found out, has no addresses.
+// place is where a name leads. It is empty for a name that leads nowhere, or if that
+// cannot be found out.
 type place []netip.Addr
 
-// settle notes where the name of a failed try leads. With DNS-01 that says nothing.
+// settle records where the name of a failed attempt leads. With DNS-01, that means
+// nothing.
 func (a *ACME) settle(subject string, f *failure) {
 	if a.configOf(subject) == a.dns {
 		return
@@ -37,7 +39,7 @@ func (a *ACME) settle(subject string, f *failure) {
 	f.from = &from
 }
 
-// place looks where a name leads.
+// place looks up where a name leads.
 func (a *ACME) place(name string) place {
 	ctx, cancel := context.WithTimeout(a.life, lookFor)
 	defer cancel()

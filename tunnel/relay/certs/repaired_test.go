@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestRepairedNameNeedNotWait has a name fail until its pause is an hour, and then
-// lead elsewhere.
+// TestRepairedNameNeedNotWait makes a name fail until its pause is an hour, and then lead
+// elsewhere.
 func TestRepairedNameNeedNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newStateACME(t, false)
@@ -59,8 +59,8 @@ func TestRepairedNameNeedNotWait(t *testing.T) {
 	})
 }
 
-// TestNameOfManyAddressesIsNotAskedForTooOften has the DNS tell other addresses of a
-// name whenever it is asked, none of which leads to the relay.
+// TestNameOfManyAddressesIsNotAskedForTooOften makes the DNS return other addresses of a
+// name with every query, none of which lead to the relay.
 func TestNameOfManyAddressesIsNotAskedForTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 5 // failures an hour that Let's Encrypt takes of one name
@@ -90,8 +90,8 @@ func TestNameOfManyAddressesIsNotAskedForTooOften(t *testing.T) {
 	})
 }
 
-// TestNameByDNSWaits has the pause of a name that is proved by DNS not depend on
-// where it leads.
+// TestNameByDNSWaits checks that the pause of a name that is proved by DNS does not
+// depend on where it leads.
 func TestNameByDNSWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newStateACME(t, true)

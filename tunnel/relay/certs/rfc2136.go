@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Algorithms are the names of TSIG algorithms (RFC 8945) that Update takes.
+// Algorithms maps the names of TSIG algorithms (RFC 8945) that Update accepts.
 var Algorithms = map[string]string{
 	"hmac-sha224": dns.HmacSHA224,
 	"hmac-sha256": dns.HmacSHA256,
@@ -20,12 +20,12 @@ var Algorithms = map[string]string{
 
 const updateFor = 10 * time.Second
 
-// Update changes records by DNS UPDATE (RFC 2136), signed by TSIG if there is a key.
+// Update changes records by DNS UPDATE (RFC 2136), signed with TSIG if there is a key.
 type Update struct {
 	Server    string // host:port
-	Key       string // its name; empty: not signed
+	Key       string // name of the key; empty: not signed
 	Secret    string // base64
-	Algorithm string // of Algorithms; if empty, hmac-sha256
+	Algorithm string // one of Algorithms; if empty, hmac-sha256
 }
 
 // AppendRecords adds records to a zone.

@@ -12,16 +12,16 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// State is how it stands with the certificate of a name.
+// State is the state of a name's certificate.
 type State struct {
-	Issuer   string    // of the certificate that there is; empty: there is none
+	Issuer   string    // of the current certificate; empty: there is none
 	NotAfter time.Time // zero: there is none
-	Trying   bool      // it is being asked for
-	Err      error     // of the last try, if that failed
+	Trying   bool      // a certificate is being requested
+	Err      error     // of the last attempt, if that failed
 }
 
-// State tells of the certificate of a name: the one that this node shows, or
-// the one that another node has stored. It asks the authority for nothing.
+// State returns the state of a name's certificate: the one that this node serves, or the
+// one that another node has stored. It does not contact the authority.
 func (a *ACME) State(ctx context.Context, name string) State {
 	subject, ok := a.subject(name)
 	if !ok {
@@ -42,15 +42,15 @@ func (a *ACME) State(ctx context.Context, name string) State {
 	defer a.mu.Unlock()
 	s.Trying = a.tries[subject] != nil
 	if f := a.failures[subject]; f != nil && !time.Now().Before(s.NotAfter) {
-		s.Err = f.err // else it was got since, by another node perhaps
+		s.Err = f.err // otherwise it was obtained since then, perhaps by another node
 	} else if t, ok := a.renewals[subject]; ok && leaf != nil && !leaf.NotAfter.After(t.until) {
 		s.Err = t.err
 	}
 	return s
 }
 
-// Until is when the certificate of a name ends that this node shows; false if it has
-// shown none yet.
+// Until returns when the certificate that this node serves for a name expires. It returns
+// false if this node has served none yet.
 func (a *ACME) Until(name string) (time.Time, bool) {
 	leaf := a.shown(name)
 	if leaf == nil {
@@ -59,18 +59,18 @@ func (a *ACME) Until(name string) (time.Time, bool) {
 	return leaf.NotAfter, true
 }
 
-// sayAgain is how often it is logged that the renewal of one certificate fails.
+// sayAgain is how often a failing renewal of one certificate is logged.
 const sayAgain = time.Hour
 
-// trouble is that a certificate was not renewed.
+// trouble is a failed renewal.
 type trouble struct {
 	err   error
-	until time.Time // of that certificate
+	until time.Time // until when that certificate is valid
 	said  time.Time
 }
 
-// notRenewed keeps for State that a subject's certificate, which is good until then,
-// was not renewed, and logs it if that was not done within the hour.
+// notRenewed records for State that a subject's certificate, which is valid until then,
+// was not renewed. It logs that unless it did so within the last hour.
 func (a *ACME) notRenewed(subject string, err error, until time.Time) {
 	a.mu.Lock()
 	t, now := a.renewals[subject], time.Now()
@@ -89,7 +89,7 @@ func (a *ACME) notRenewed(subject string, err error, until time.Time) {
 	}
 }
 
-// shown is the certificate of a name that is in memory.
+// shown returns the certificate for a name that is in memory.
 func (a *ACME) shown(name string) *x509.Certificate {
 	var newest *x509.Certificate
 	for _, c := range a.cache.AllMatchingCertificates(name) {
@@ -122,7 +122,7 @@ func (a *ACME) stored(ctx context.Context, subject string) (*x509.Certificate, e
 	return nil, fs.ErrNotExist
 }
 
-// issuerOf is what an authority calls itself to people.
+// issuerOf returns the name of an authority for people.
 func issuerOf(leaf *x509.Certificate) string {
 	if len(leaf.Issuer.Organization) > 0 {
 		return leaf.Issuer.Organization[0]

@@ -33,7 +33,7 @@ func newStateACME(t *testing.T, dns bool) (*ACME, certmagic.Storage) {
 	return a, storage
 }
 
-// subjectOf has names, and wildcards with those that they stand for, that may have
+// subjectOf returns a function for the given names and wildcards that may have
 // certificates.
 func subjectOf(names ...string) func(string) string {
 	return func(name string) string {

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapCore lets certmagic's log through at debug level: what an operator must
-// know is logged here in words.
+// zapCore logs certmagic's messages at debug level only. What an operator must know is
+// logged here in plain words.
 type zapCore struct {
 	log    *slog.Logger
 	fields []zapcore.Field

@@ -1,6 +1,6 @@
-// Package claim says what agents may ask for of public faces, as far as a claim by
-// itself shows it, and how nodes tell each other of claims. What a client may have is
-// decided above it.
+// Package claim defines which public faces agents may ask for, as far as a claim itself
+// shows, and how nodes describe claims to each other. What a client may have is decided
+// by the packages above it.
 package claim
 
 import (
@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Check says what of a claim may not be, a *wire.Problem, and brings the rest into the
-// form in which the relay has it.
+// Check returns a *wire.Problem if something in a claim is not valid. It also converts
+// the claim to the form that the relay uses.
 func Check(c *wire.Claim) error {
 	switch c.Type {
 	case wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS:
@@ -49,16 +49,17 @@ func Check(c *wire.Claim) error {
 	return Leads(c)
 }
 
-// keepScheme empties a scheme that is not one of HTTP: no URLs are written by it then.
+// keepScheme clears a scheme that is not one of HTTP's. No URLs are rewritten with it
+// then.
 func keepScheme(scheme *string) {
 	if *scheme != "http" && *scheme != "https" {
 		*scheme = ""
 	}
 }
 
-// Leads says what of a claim the edge could not serve, a *wire.Problem, and sorts its
-// paths. It is the part of Check that holds for claims of other nodes, which may be of
-// another version.
+// Leads returns a *wire.Problem if the edge could not serve a claim, and sorts the
+// claim's paths. It is the part of Check that also applies to claims from other nodes,
+// which may run another version.
 func Leads(c *wire.Claim) error {
 	if err := checkHeaders(c); err != nil {
 		return err
@@ -69,7 +70,7 @@ func Leads(c *wire.Claim) error {
 	return checkPrivate(c)
 }
 
-// checkPaths says which paths of a claim the edge cannot lead, and sorts them.
+// checkPaths returns an error if the edge cannot serve a claim's paths, and sorts them.
 func checkPaths(c *wire.Claim) error {
 	if len(c.Paths) == 0 {
 		c.Paths = nil
@@ -94,7 +95,8 @@ func checkPaths(c *wire.Claim) error {
 	return nil
 }
 
-// checkHeaders says which header fields of a claim the edge cannot change.
+// checkHeaders returns an error if the edge cannot make a claim's changes to header
+// fields.
 func checkHeaders(c *wire.Claim) error {
 	web := c.Type == wire.TypeHTTP || c.Type == wire.TypeHTTPS
 	for _, of := range []struct {
@@ -112,14 +114,15 @@ func checkHeaders(c *wire.Claim) error {
 	return nil
 }
 
-// maxPortText is the longest port.
+// maxPortText is the length of the longest port.
 const maxPortText = len("65535")
 
-// validHost reports whether text is a name or an address, with a port if need be.
+// validHost reports whether text is a name or an address, optionally with a port.
 func validHost(text string) bool {
 	host := text
 	if inner, port, err := net.SplitHostPort(text); err == nil {
-		// Zeros may stand before a number without end, and a line between nodes has an end.
+		// A number may have any number of leading zeros, but messages between nodes are
+		// limited in length.
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || len(port) > maxPortText {
 			return false
 		}

@@ -8,7 +8,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// good is a claim that may be, but for what change makes of it.
+// good returns a valid claim, except for what change does to it.
 func good(change func(c *wire.Claim)) wire.Claim {
 	c := wire.Claim{Type: wire.TypeHTTPS, Mode: wire.ModeStandard, Domain: "shop"}
 	if change != nil {

@@ -2,16 +2,17 @@ package claim
 
 import "adit/tunnel/wire"
 
-// These are the types of private tunnels as nodes tell each other of them. A node that
-// knows no private tunnels does not serve one of a type that it does not know; of type
-// tcp or udp it would open a public port for it.
+// The types of private tunnels in messages between nodes. A node that does not support
+// private tunnels does not serve a type that it does not know. For type tcp or udp, it
+// would open a public port.
 const (
-	typePrivate    = "private" // of tcp
+	typePrivate    = "private" // for tcp
 	typePrivateUDP = "private_udp"
 )
 
-// ForNodes is a claim as other nodes are told of it. Its policy they have from the store. What
-// is left is bounded: a line between nodes has an end.
+// ForNodes returns a claim in the form in which other nodes are told about it. Its policy
+// is left out, as they get it from the store. The rest is limited in size, since a line
+// between nodes is.
 func ForNodes(c wire.Claim) wire.Claim {
 	c.Policy, c.PolicyReplaces, c.PolicyHolds, c.PolicyOf = nil, false, false, ""
 	switch {
@@ -24,7 +25,7 @@ func ForNodes(c wire.Claim) wire.Claim {
 	return c
 }
 
-// FromNode is the claim that ForNodes was given.
+// FromNode reverses ForNodes.
 func FromNode(c wire.Claim) wire.Claim {
 	switch c.Type {
 	case typePrivate:
@@ -35,8 +36,8 @@ func FromNode(c wire.Claim) wire.Claim {
 	return c
 }
 
-// checkPrivate says what of a claim does not go with its mode, as far as that is
-// private or what only private tunnels have.
+// checkPrivate returns an error if parts of a claim do not go with its mode, as far as
+// private tunnels are concerned.
 func checkPrivate(c *wire.Claim) error {
 	if c.Mode != wire.ModePrivate {
 		if len(c.Visitors) > 0 {

@@ -6,8 +6,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestNodesAreToldAnotherTypeOfPrivateTunnels: one of before them would open a public
-// port for what it takes for a tcp or udp tunnel.
+// TestNodesAreToldAnotherTypeOfPrivateTunnels checks this because an older node would
+// open a public port for what it takes for a tcp or udp tunnel.
 func TestNodesAreToldAnotherTypeOfPrivateTunnels(t *testing.T) {
 	for _, kind := range []string{wire.TypeTCP, wire.TypeUDP} {
 		private := wire.Claim{Type: kind, Mode: wire.ModePrivate, Domain: "ssh", Visitors: []string{"laptop"}}

@@ -1,5 +1,5 @@
-// Package clients adds clients, gives them new auth tokens and revokes them. Which
-// sessions end by that is decided by who has sessions.
+// Package clients adds clients, gives them new auth tokens and revokes them. Whoever owns
+// the sessions decides which of them end as a result.
 package clients
 
 import (
@@ -14,16 +14,16 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Registry has a relay's clients.
+// Registry manages a relay's clients.
 type Registry struct {
 	Store *store.Store
-	// Mint makes a new auth token, which carries the relay's address.
+	// Mint returns a new auth token, which contains the relay's address.
 	Mint func() wire.Token
 }
 
-// Add makes a client that may have what is in scope, all if that is its zero value,
-// and the token that is shown once. Its errors are *scope.Error,
-// bucket.ErrExists, store.ErrName, and the store's.
+// Add creates a client that may have what scope allows, or everything if scope is the
+// zero value. It returns the client and its token, which is shown only once. Its errors
+// are *scope.Error, bucket.ErrExists, store.ErrName, and the store's.
 func (r Registry) Add(ctx context.Context, name string, scope scope.Scope) (store.Client, wire.Token, error) {
 	if err := scope.Check(); err != nil {
 		return store.Client{}, wire.Token{}, err
@@ -36,16 +36,16 @@ func (r Registry) Add(ctx context.Context, name string, scope scope.Scope) (stor
 	return c, token, err
 }
 
-// Rotate gives a client a new token; the old one works for overlap more.
+// Rotate gives a client a new token. The old one works for another overlap.
 func (r Registry) Rotate(ctx context.Context, name string, overlap time.Duration) (store.Client, wire.Token, error) {
 	token := r.Mint()
 	c, err := r.Store.Clients.Rotate(ctx, name, token.Secret, token.Hint(), overlap)
 	return c, token, err
 }
 
-// Revoke takes a client's right to connect, and gives its names and ports back. The
-// client is returned if it is revoked, also with an error: not all may be given back
-// yet.
+// Revoke ends a client's right to connect, and gives its names and ports back. If the
+// client is revoked, it is returned even with an error: perhaps not everything has been
+// given back yet.
 func (r Registry) Revoke(ctx context.Context, name string) (store.Client, error) {
 	c, err := r.Store.Clients.Revoke(ctx, name)
 	if err != nil {

@@ -18,32 +18,33 @@ import (
 	"adit/tunnel/relay/sentence"
 )
 
-// ACME is how visitors' certificates are got from an authority. Without this
-// section of relay.toml no authority is asked.
+// ACME says how to get visitors' certificates from an authority. Without this section of
+// relay.toml, no authority is contacted.
 type ACME struct {
 	Email      string   `toml:"email"`      // of the account
 	Directory  string   `toml:"directory"`  // URL; empty: Let's Encrypt
-	CA         string   `toml:"ca"`         // file; to trust a private directory by
+	CA         string   `toml:"ca"`         // file; certificates to trust a private directory by
 	Challenges []string `toml:"challenges"` // http-01, tls-alpn-01, dns-01
 	Wildcard   bool     `toml:"wildcard"`   // one certificate for all names under the domain
 	DNS        ACMEDNS  `toml:"dns"`
 }
 
-// ACMEDNS is who changes DNS records for dns-01.
+// ACMEDNS says who changes DNS records for dns-01.
 type ACMEDNS struct {
 	Provider   string   `toml:"provider"`    // rfc2136, or one of dnsapi.Names
-	Server     string   `toml:"server"`      // of rfc2136: host:port
-	Key        string   `toml:"key"`         // of rfc2136: name of the TSIG key, empty: not signed; else the id that goes with the secret
-	Secret     Secret   `toml:"secret"`      // of rfc2136: base64; else the token or secret key
+	Server     string   `toml:"server"`      // for rfc2136: host:port
+	Key        string   `toml:"key"`         // for rfc2136: name of the TSIG key, empty: not signed; otherwise the id that goes with the secret
+	Secret     Secret   `toml:"secret"`      // for rfc2136: base64; otherwise the token or secret key
 	SecretFile string   `toml:"secret_file"` // the same in a file
-	Algorithm  string   `toml:"algorithm"`   // of rfc2136: the key's
-	Endpoint   string   `toml:"endpoint"`    // not of rfc2136: https URL; empty: the host's public one
-	CA         string   `toml:"ca"`          // not of rfc2136: file; to trust the endpoint by
-	Region     string   `toml:"region"`      // of route53: that requests are signed for
-	Resolvers  []string `toml:"resolvers"`   // host:port; asked whether a record is there
+	Algorithm  string   `toml:"algorithm"`   // for rfc2136: the key's algorithm
+	Endpoint   string   `toml:"endpoint"`    // not for rfc2136: https URL; empty: the host's public one
+	CA         string   `toml:"ca"`          // not for rfc2136: file; certificates to trust the endpoint by
+	Region     string   `toml:"region"`      // for route53: the region that requests are signed for
+	Resolvers  []string `toml:"resolvers"`   // host:port; used to check whether a record is there
 }
 
-// secretVariable has the secret if the configuration has none.
+// secretVariable is the environment variable with the secret, if the configuration has
+// none.
 const secretVariable = "ADIT_ACME_DNS_SECRET"
 
 // Secret is text that is never shown.
@@ -56,7 +57,7 @@ func (Secret) GoString() string             { return hidden }
 func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Challenges of ACME.
+// The challenges of ACME.
 const (
 	challengeHTTP = "http-01"
 	challengeALPN = "tls-alpn-01"
@@ -132,7 +133,7 @@ func (d *ACMEDNS) validate(email string) (key, fault string) {
 	return "", ""
 }
 
-// host is the configuration of one of dnsapi's DNS hosts, without its secret.
+// host returns the configuration of one of dnsapi's DNS hosts, without its secret.
 func (d *ACMEDNS) host(email string) dnsapi.Config {
 	return dnsapi.Config{Provider: d.Provider, Key: d.Key, Endpoint: d.Endpoint, Region: d.Region, Contact: email}
 }
@@ -163,8 +164,8 @@ func hostPort(text string) bool {
 	return err == nil && host != "" && port != ""
 }
 
-// Certs is what the section says of how certificates are got; the rest is the
-// relay's to say. It reads the files that the section names.
+// Certs returns the part of the certificate configuration that this section determines;
+// the relay fills in the rest. It reads the files that the section names.
 func (a *ACME) Certs(log *slog.Logger) (certs.Config, error) {
 	c := certs.Config{
 		Email: a.Email, Directory: a.Directory, HTTP01: a.has(challengeHTTP), TLSALPN01: a.has(challengeALPN),
@@ -180,7 +181,8 @@ func (a *ACME) Certs(log *slog.Logger) (certs.Config, error) {
 	return c, err
 }
 
-// ReadRoots reads what to trust a server by; nil without a file.
+// ReadRoots reads the certificates by which to trust a server. It returns nil if path is
+// empty.
 func ReadRoots(key, path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -196,7 +198,7 @@ func ReadRoots(key, path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// open returns what changes the records.
+// open returns the provider that changes the records.
 func (d *ACMEDNS) open(email string, log *slog.Logger) (certs.DNSProvider, error) {
 	secret, key, err := d.readSecret(log)
 	if err != nil {
@@ -222,13 +224,13 @@ func (d *ACMEDNS) open(email string, log *slog.Logger) (certs.DNSProvider, error
 
 const maxSecretFile = 8 << 10
 
-// readSecret returns the secret, and the name of where it is from.
+// readSecret returns the secret, and the name of its source.
 func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
 	switch {
 	case d.Secret != "":
 		return string(d.Secret), "acme.dns.secret", nil
 	case d.SecretFile == "" && d.Key == "" && d.Provider == providerRFC2136:
-		return "", "", nil // not signed
+		return "", "", nil // updates are not signed
 	case d.SecretFile == "":
 		return strings.TrimSpace(os.Getenv(secretVariable)), secretVariable, nil
 	}
@@ -236,7 +238,7 @@ func (d *ACMEDNS) readSecret(log *slog.Logger) (secret, key string, err error) {
 	return secret, "acme.dns.secret_file: " + d.SecretFile, err
 }
 
-// ReadSecretFile reads the secret in the file that a key names.
+// ReadSecretFile reads the secret from the file that a key names.
 func ReadSecretFile(key, path string, log *slog.Logger) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

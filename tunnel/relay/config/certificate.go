@@ -9,15 +9,15 @@ import (
 	"adit/tunnel/relay/sentence"
 )
 
-// CertificateError says what to do about tls_cert and tls_key that err kept from
-// being read.
+// CertificateError turns err, which occurred while reading tls_cert and tls_key, into an
+// error that says what to do about it.
 func (c Config) CertificateError(err error) error {
 	for _, file := range []struct{ key, path string }{{"tls_cert", c.TLSCert}, {"tls_key", c.TLSKey}} {
 		if _, fault := os.ReadFile(file.path); fault != nil {
 			return sentence.File(file.key, file.path, fault)
 		}
 	}
-	// crypto/tls says what it found, under the name of the package.
+	// crypto/tls describes the fault after its package prefix.
 	cause := err
 	for inner := errors.Unwrap(cause); inner != nil; inner = errors.Unwrap(inner) {
 		cause = inner

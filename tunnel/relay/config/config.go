@@ -1,6 +1,6 @@
-// Package config is relay.toml: its keys, their defaults, what they may be, and
-// what they mean to the parts of a relay. Its errors are for people: they name the
-// key at fault and say what to do.
+// Package config defines relay.toml: its keys, their defaults, their valid values, and
+// what they mean to the parts of a relay. Its errors are written for people: they name
+// the key at fault and say what to do.
 package config
 
 import (
@@ -21,29 +21,30 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// Config is a relay's configuration: relay.toml, with flags above it.
+// Config is a relay's configuration: relay.toml, overridden by flags.
 type Config struct {
-	Domain          string   `toml:"domain"`            // tunnels get names under it
-	DataDir         string   `toml:"data_dir"`          // all that the relay keeps
+	Domain          string   `toml:"domain"`            // tunnels get names below it
+	DataDir         string   `toml:"data_dir"`          // everything that the relay stores
 	TunnelListen    string   `toml:"tunnel_listen"`     // for agents, UDP and TCP
 	EdgeHTTPListen  string   `toml:"edge_http_listen"`  // for visitors
 	EdgeHTTPSListen string   `toml:"edge_https_listen"` // for visitors
 	ConsoleListen   string   `toml:"console_listen"`    // for the operator
 	PublicHost      string   `toml:"public_host"`       // where agents find the relay; empty: domain
-	TCPPorts        string   `toml:"tcp_ports"`         // first-last; "none" for no tcp tunnels
-	UDPPorts        string   `toml:"udp_ports"`         // first-last; "none" for no udp tunnels
+	TCPPorts        string   `toml:"tcp_ports"`         // first-last; "none": no tcp tunnels
+	UDPPorts        string   `toml:"udp_ports"`         // first-last; "none": no udp tunnels
 	TLSCert         string   `toml:"tls_cert"`          // file; with TLSKey
 	TLSKey          string   `toml:"tls_key"`           // file
-	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside of Domain
+	AnyDomain       bool     `toml:"any_domain"`        // clients may claim names outside Domain
 	PagesDir        string   `toml:"pages_dir"`         // error pages
 	TrustedProxies  []string `toml:"trusted_proxies"`   // CIDRs of load balancers in front
-	ProxyProtocol   string   `toml:"proxy_protocol"`    // of those: accept, require or off
+	ProxyProtocol   string   `toml:"proxy_protocol"`    // from those: accept, require or off
 	HTTP3           bool     `toml:"http3"`             // for visitors, on the UDP port of edge_https_listen
-	AgentsByHTTPS   bool     `toml:"agents_by_https"`   // takes agents over TLS at edge_https_listen, too
-	AccessLog       bool     `toml:"access_log"`        // access events are kept and sent on
+	AgentsByHTTPS   bool     `toml:"agents_by_https"`   // accept agents over TLS at edge_https_listen, too
+	AccessLog       bool     `toml:"access_log"`        // access events are stored and sent to sinks
 
-	// The ports of public URLs and of PublicHost, where a port mapping, a load
-	// balancer or a web server has others than the relay; 0: those it listens at.
+	// The ports in public URLs and of PublicHost, if a port mapping, a load balancer or a
+	// web server uses other ports than the relay. If 0, the ports that the relay listens
+	// at.
 	PublicHTTPPort   int `toml:"public_http_port"`
 	PublicHTTPSPort  int `toml:"public_https_port"`
 	PublicTunnelPort int `toml:"public_tunnel_port"`
@@ -58,10 +59,10 @@ type Config struct {
 	Console Console `toml:"console"`
 	Limits  Limits  `toml:"limits"`
 	Nodes   Nodes   `toml:"nodes"`
-	ACME    *ACME   `toml:"acme"` // nil: no public certificates are asked for
+	ACME    *ACME   `toml:"acme"` // nil: no public certificates are requested
 }
 
-// NATS is where the store is. Without URLs it is inside the relay.
+// NATS says where the store is. Without URLs, it is inside the relay.
 type NATS struct {
 	URLs        []string `toml:"urls"`
 	Credentials string   `toml:"credentials"` // file
@@ -72,21 +73,21 @@ type NATS struct {
 	SecretFile  string   `toml:"secret_file"` // seals the private keys that nodes share
 }
 
-// Nodes is how this node works with others, which share its NATS.
+// Nodes says how this node works with others that share its NATS.
 type Nodes struct {
-	Name         string `toml:"name"`                // of this one, for people; empty: the host's
+	Name         string `toml:"name"`                // of this node, for people; empty: the host's
 	Listen       string `toml:"listen"`              // for other nodes, TCP
-	Address      string `toml:"address"`             // where other nodes find this one; empty: guessed
-	AgentAddress string `toml:"agent_address"`       // where agents find this node and no other; empty: public_host
-	Leave        string `toml:"leave" is:"duration"` // duration; how long a node that ends still takes visitors, so that a load balancer sees it go
+	Address      string `toml:"address"`             // where other nodes reach this one; empty: guessed
+	AgentAddress string `toml:"agent_address"`       // where agents reach this particular node; empty: public_host
+	Leave        string `toml:"leave" is:"duration"` // duration; how long a node that shuts down still takes visitors, so that a load balancer notices
 }
 
-// Domains is how names outside of the relay's domain are proved.
+// Domains says how names outside the relay's domain are proved.
 type Domains struct {
 	Resolvers []string `toml:"resolvers"` // host:port of DNS servers; empty: the system's
 }
 
-// Sinks is where events may be sent on.
+// Sinks says where events may be sent.
 type Sinks struct {
 	AllowPrivate bool `toml:"allow_private"` // loopback, private and link-local addresses too
 }
@@ -96,13 +97,13 @@ type Geo struct {
 	Database string `toml:"database"` // file, MMDB
 }
 
-// Console is the operator's page and API.
+// Console configures the operator's page and API.
 type Console struct {
-	AllowedHosts []string `toml:"allowed_hosts"` // further names that it answers to
-	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics asks for no token
+	AllowedHosts []string `toml:"allowed_hosts"` // further host names that it accepts
+	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics requires no token
 }
 
-// Names are the further names, as they are compared.
+// Names returns the further names in the form used for comparison.
 func (c Console) Names() []string {
 	names := make([]string, len(c.AllowedHosts))
 	for i, name := range c.AllowedHosts {
@@ -111,28 +112,28 @@ func (c Console) Names() []string {
 	return names
 }
 
-// Limits bound what clients and visitors may take. Zero means the default.
+// Limits limits what clients and visitors may use. Zero means the default.
 type Limits struct {
 	Sessions              int    `toml:"sessions"`                  // agents connected at once
 	SessionsPerClient     int    `toml:"sessions_per_client"`       // of one client
-	UnnamedPerAddress     int    `toml:"unnamed_per_address"`       // sessions of strangers that have not named themselves
+	UnnamedPerAddress     int    `toml:"unnamed_per_address"`       // sessions of strangers that have not identified themselves
 	TunnelsPerSession     int    `toml:"tunnels_per_session"`       // of one agent
 	ClaimsPerClient       int    `toml:"claims_per_client"`         // names and ports kept for one client
-	Connections           int    `toml:"connections"`               // of all visitors; zero means what the machine has memory and files for
+	Connections           int    `toml:"connections"`               // of all visitors; zero: as many as the machine has memory and files for
 	ConnectionsPerAddress int    `toml:"connections_per_address"`   // of visitors
 	HeaderBytes           int    `toml:"header_bytes"`              // of a visitor's request
 	HeaderTime            string `toml:"header_time" is:"duration"` // duration
 	IdleTime              string `toml:"idle_time" is:"duration"`   // duration; between requests
-	StreamIdle            string `toml:"stream_idle" is:"duration"` // duration; of a connection, or of a request under way
-	OriginTime            string `toml:"origin_time" is:"duration"` // duration; for a response's header
+	StreamIdle            string `toml:"stream_idle" is:"duration"` // duration; for a connection, or for a request in progress
+	OriginTime            string `toml:"origin_time" is:"duration"` // duration; to wait for a response's header
 	UDPFlows              int    `toml:"udp_flows"`                 // of one endpoint
 	UDPIdle               string `toml:"udp_idle" is:"duration"`    // duration
-	UDPAmplification      int    `toml:"udp_amplification"`         // bytes back for each byte of an unproved visitor
-	AccessDays            int    `toml:"access_days"`               // access events are kept
-	AccessBytes           int64  `toml:"access_bytes"`              // of access events are kept
+	UDPAmplification      int    `toml:"udp_amplification"`         // bytes sent back for each byte from an unproved visitor
+	AccessDays            int    `toml:"access_days"`               // how long access events are kept
+	AccessBytes           int64  `toml:"access_bytes"`              // how much of the access events is kept
 }
 
-// Defaults are the values of what a configuration leaves out.
+// Defaults returns the values for everything that a configuration leaves out.
 func Defaults() Config {
 	return Config{
 		TunnelListen: ":4433", EdgeHTTPListen: ":80", EdgeHTTPSListen: ":443", ConsoleListen: "127.0.0.1:37280",
@@ -146,7 +147,7 @@ func Defaults() Config {
 	}
 }
 
-// Filled is l with the defaults for what is zero.
+// Filled returns l with defaults in place of zeros.
 func (l Limits) Filled() Limits {
 	d := Defaults().Limits
 	for _, n := range []struct{ value, otherwise *int }{
@@ -176,7 +177,7 @@ func (l Limits) Filled() Limits {
 	return l
 }
 
-// Trusted are the proxies in front, which are validated.
+// Trusted returns the trusted proxies, which must have been validated.
 func (c Config) Trusted() []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range c.TrustedProxies {
@@ -186,7 +187,7 @@ func (c Config) Trusted() []netip.Prefix {
 	return list
 }
 
-// Resolver asks the configured servers in turn, or as the system does.
+// Resolver returns a resolver that uses the configured servers in turn, or the system's.
 func (d Domains) Resolver() *net.Resolver {
 	if len(d.Resolvers) == 0 {
 		return net.DefaultResolver
@@ -198,13 +199,13 @@ func (d Domains) Resolver() *net.Resolver {
 	}}
 }
 
-// SharesPort reports whether agents and visitors have one port.
+// SharesPort reports whether agents and visitors share one port.
 func (c Config) SharesPort() bool {
 	_, port, _ := net.SplitHostPort(c.TunnelListen)
 	return c.TunnelListen == c.EdgeHTTPSListen && port != "0"
 }
 
-// Store says where a relay's store is.
+// Store returns the configuration of the relay's store.
 func (c Config) Store() (store.Config, error) {
 	conf := store.Config{
 		Dir: c.DataDir, URLs: c.NATS.URLs, Credentials: c.NATS.Credentials,
@@ -219,7 +220,7 @@ func (c Config) Store() (store.Config, error) {
 	return conf, err
 }
 
-// Edge gives the limits that the edge holds. Durations are validated.
+// Edge returns the limits that the edge enforces. Durations must have been validated.
 func (l Limits) Edge() edge.Limits {
 	d := func(text string) time.Duration { v, _ := time.ParseDuration(text); return v }
 	return edge.Limits{
@@ -229,7 +230,7 @@ func (l Limits) Edge() edge.Limits {
 	}
 }
 
-// readSecret reads what seals the keys that nodes share.
+// readSecret reads the secret that seals the keys that nodes share.
 func readSecret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -188,8 +188,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 	}
 }
 
-// TestNamesOfOtherScriptsAreTakenAsPeopleWriteThem: certificates, DNS and clients' claims
-// have their xn-- form.
+// TestNamesOfOtherScriptsAreTakenAsPeopleWriteThem checks the conversion, since
+// certificates, DNS and clients' claims use the xn-- form.
 func TestNamesOfOtherScriptsAreTakenAsPeopleWriteThem(t *testing.T) {
 	for given, want := range map[string]string{
 		"München.Example.": "xn--mnchen-3ya.example", "xn--mnchen-3ya.example": "xn--mnchen-3ya.example", "例え.jp": "xn--r8jz45g.jp",

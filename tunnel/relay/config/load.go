@@ -17,8 +17,8 @@ import (
 
 const maxConfigFile = 1 << 20
 
-// Load reads a configuration file over the defaults. A key that it does not
-// know is an error that names it.
+// Load reads a configuration file on top of the defaults. An unknown key results in an
+// error that names it.
 func Load(path string) (Config, error) {
 	cfg := Defaults()
 	data, err := os.ReadFile(path)
@@ -40,8 +40,8 @@ func Load(path string) (Config, error) {
 	return cfg, nil
 }
 
-// configMistake says where in the text of the file at path what is wrong, and
-// what is meant.
+// configMistake says where in the file at path the mistake is, and what is probably
+// meant.
 func configMistake(path, text string, err error) error {
 	known := tomltext.Keys(reflect.TypeFor[Config]())
 	var unknown *toml.StrictMissingError
@@ -61,7 +61,8 @@ func configMistake(path, text string, err error) error {
 		if key := strings.Join(decode.Key(), "."); known[key] != "" && strings.HasPrefix(fault, "cannot decode ") {
 			return fmt.Errorf("%s, line %d: %s must be %s", path, row, key, known[key])
 		}
-		// The second is of numbers that are beyond 32 bits, on a system that has no more.
+		// The second message is for numbers beyond 32 bits, on a system with 32-bit
+		// integers.
 		if strings.Contains(fault, "too large to fit") || strings.Contains(fault, "cannot be stored in") {
 			return fmt.Errorf("%s, line %d, column %d: this number is too large here; write a smaller one", path, row, column)
 		}
@@ -70,7 +71,7 @@ func configMistake(path, text string, err error) error {
 	return fmt.Errorf("read configuration %s: %w", path, err)
 }
 
-// from makes relative file names relative to the configuration's folder.
+// from resolves relative file names against the configuration's folder.
 func (c *Config) from(dir string) {
 	files := []*string{&c.DataDir, &c.TLSCert, &c.TLSKey, &c.PagesDir, &c.NATS.Credentials, &c.NATS.CA, &c.NATS.Cert, &c.NATS.Key, &c.NATS.SecretFile, &c.Geo.Database}
 	if c.ACME != nil {

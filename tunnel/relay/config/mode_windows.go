@@ -2,6 +2,6 @@ package config
 
 import "io/fs"
 
-// readByOthers reports whether everybody on this machine may read a file. On
-// Windows its folder's access list decides, which is not looked at.
+// readByOthers reports whether everybody on this machine may read a file. On Windows that
+// depends on the access list of the folder, which is not checked.
 func readByOthers(fs.FileInfo) bool { return false }

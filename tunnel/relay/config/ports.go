@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Ports are the ports that tunnels of a type may have; none if Last is 0.
+// Ports is the range of ports that tunnels of a type may have. It is empty if Last is 0.
 type Ports struct{ First, Last int }
 
-// Has reports whether a port is one of them.
+// Has reports whether a port is in the range.
 func (p Ports) Has(port int) bool { return p.Last != 0 && port >= p.First && port <= p.Last }
 
-// ParsePorts reads the value of tcp_ports or udp_ports.
+// ParsePorts parses the value of tcp_ports or udp_ports.
 func ParsePorts(text string) (Ports, error) {
 	if text == "none" || text == "" {
 		return Ports{}, nil

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAConfigurationThatCannotBeReadSaysWhatToDo holds the whole sentences: the
-// system's words are not in them twice, nor the names of Go's types.
+// TestAConfigurationThatCannotBeReadSaysWhatToDo checks the complete sentences: they must
+// not repeat the system's message, or contain the names of Go types.
 func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "relay.toml")
@@ -46,8 +46,8 @@ func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestValuesThatFirstTimersWriteAreAnswered holds that who wrote too much of a
-// name, or too little of an address, reads how it is written.
+// TestValuesThatFirstTimersWriteAreAnswered checks that somebody who writes too much of a
+// name, or too little of an address, is told how to write it.
 func TestValuesThatFirstTimersWriteAreAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Config)
@@ -69,8 +69,8 @@ func TestValuesThatFirstTimersWriteAreAnswered(t *testing.T) {
 	}
 }
 
-// TestANumberBeyondTheSystemIsNamed: on 32-bit systems one of the limits ends at
-// 2147483647, and on others it is taken.
+// TestANumberBeyondTheSystemIsNamed checks one of the limits, which ends at 2147483647 on
+// 32-bit systems and is accepted on others.
 func TestANumberBeyondTheSystemIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relay.toml")
 	if err := os.WriteFile(path, []byte("[limits]\naccess_bytes = 3000000000\nudp_flows = 3000000000"), 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 	"adit/tunnel/relay/signin"
 )
 
-// MaxSession is how long a visitor may be signed in at most.
+// MaxSession is the longest time for which a visitor may be signed in.
 const MaxSession = 90 * 24 * time.Hour
 
 const (
@@ -24,21 +24,21 @@ const (
 
 // SignIn is an identity provider that visitors sign in with.
 type SignIn struct {
-	Name             string   `toml:"name"`                  // as policies call it
+	Name             string   `toml:"name"`                  // the name that policies use
 	Type             string   `toml:"type"`                  // oidc or github; empty: oidc
-	Issuer           string   `toml:"issuer"`                // URL; of oidc
-	URL              string   `toml:"url"`                   // of github: a GitHub Enterprise Server; empty: github.com
-	ClientID         string   `toml:"client_id"`             // of this relay there
-	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider asks for none
+	Issuer           string   `toml:"issuer"`                // URL; for oidc
+	URL              string   `toml:"url"`                   // for github: a GitHub Enterprise Server; empty: github.com
+	ClientID         string   `toml:"client_id"`             // the relay's id at the provider
+	ClientSecretFile string   `toml:"client_secret_file"`    // file; empty: the provider requires none
 	Scopes           []string `toml:"scopes"`                // empty: openid, email, profile
-	GroupsClaim      string   `toml:"groups_claim"`          // that names groups; empty: groups
-	UnverifiedEmails bool     `toml:"unverified_emails"`     // addresses count that the provider does not call verified
-	CA               string   `toml:"ca"`                    // file; that the provider's certificate is from
-	Session          string   `toml:"session" is:"duration"` // duration; how long visitors are signed in; empty: 12h
+	GroupsClaim      string   `toml:"groups_claim"`          // the claim that contains groups; empty: groups
+	UnverifiedEmails bool     `toml:"unverified_emails"`     // accept addresses that the provider does not declare verified
+	CA               string   `toml:"ca"`                    // file; the authority of the provider's certificate
+	Session          string   `toml:"session" is:"duration"` // duration; how long visitors stay signed in; empty: 12h
 }
 
-// SignInName is the name that identity providers send visitors back to; empty:
-// there are none.
+// SignInName returns the name that identity providers send visitors back to, or "" if
+// there are no providers.
 func (c *Config) SignInName() string {
 	if len(c.SignIn) == 0 {
 		return ""
@@ -46,8 +46,8 @@ func (c *Config) SignInName() string {
 	return c.CallbackHost()
 }
 
-// CallbackHost is the name that identity providers send visitors back to, or would
-// if there were one.
+// CallbackHost returns the name that identity providers send visitors back to, or would
+// if there were any.
 func (c *Config) CallbackHost() string { return cmp.Or(c.SignInHost, signInLabel+"."+c.Domain) }
 
 func (c *Config) validateSignIn() error {
@@ -71,8 +71,8 @@ func (c *Config) validateSignIn() error {
 	return nil
 }
 
-// validate checks what all providers have, and then what their kinds do; key names
-// a setting in full.
+// validate checks what all providers have in common, and then what is specific to their
+// type. key returns the full name of a setting.
 func (s *SignIn) validate(key func(name string) string) error {
 	switch {
 	case !policy.ValidProviderName(s.Name):
@@ -123,7 +123,7 @@ func (s *SignIn) validateGitHub(key func(string) string) error {
 	return nil
 }
 
-// validSite reports whether a text is a URL that secrets may be sent to.
+// validSite reports whether text is a URL that secrets may be sent to.
 func validSite(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && (u.Scheme == "https" || u.Scheme == "http" && thisMachine(u.Hostname()))

@@ -15,29 +15,29 @@ import (
 	"adit/tunnel/relay/names"
 )
 
-// proxyHeaders are the values of proxy_protocol.
+// proxyHeaders maps the values of proxy_protocol.
 var proxyHeaders = map[string]visitor.ProxyHeader{
 	"": visitor.ProxyAccepted, "accept": visitor.ProxyAccepted, "require": visitor.ProxyRequired, "off": visitor.ProxyOff,
 }
 
-// Proxy is what proxy_protocol says, which is validated.
+// Proxy returns the meaning of proxy_protocol, which must have been validated.
 func (c Config) Proxy() visitor.ProxyHeader { return proxyHeaders[c.ProxyProtocol] }
 
-// KeyError is a configuration's first fault.
+// KeyError is the first fault of a configuration.
 type KeyError struct{ Key, Message string }
 
 func (e *KeyError) Error() string { return e.Key + ": " + e.Message }
 
-// atKey is an error about the value of a key.
+// atKey returns an error about the value of a key.
 func atKey(name, format string, args ...any) error {
 	return &KeyError{name, fmt.Sprintf(format, args...)}
 }
 
-// Validate reports the first key whose value cannot be used, as a KeyError. It writes names as
-// they are compared: in lower case, without a dot at the end, and those of other scripts in
-// their xn-- form.
+// Validate returns a KeyError for the first key whose value cannot be used. It also
+// normalises names for comparison: in lower case, without a trailing dot, and in their
+// xn-- form if they use other scripts.
 func (c *Config) Validate() error {
-	c.Domain, c.PublicHost, c.SignInHost = compared(c.Domain), compared(c.PublicHost), compared(c.SignInHost) // no client may claim them, however they are written
+	c.Domain, c.PublicHost, c.SignInHost = compared(c.Domain), compared(c.PublicHost), compared(c.SignInHost) // no client may claim them in any spelling
 	for _, check := range []func() error{
 		c.validateNames, c.validateListeners, c.validateProxies, c.validateResolvers, c.validateSignIn, c.Limits.validate, c.NATS.validate, c.Nodes.validate,
 	} {
@@ -53,7 +53,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// compared is a name as names are compared. What is no name is left to be refused.
+// compared normalises a name for comparison. Anything that is not a name is returned to
+// be refused later.
 func compared(name string) string {
 	name = strings.TrimSuffix(name, ".")
 	if ascii, err := idna.Lookup.ToASCII(name); err == nil && ascii != "" {

@@ -13,33 +13,33 @@ import (
 	"adit/internal/natural"
 )
 
-// Keeper keeps what the console must not lose and shares with other nodes:
-// accounts, API tokens and logins. Reads are from memory.
+// Keeper stores what the console must not lose and shares with other nodes: accounts, API
+// tokens and logins. Reads are from memory.
 type Keeper interface {
 	// Get returns a value and its revision.
 	Get(key string) (value []byte, revision uint64, ok bool)
-	// Put stores a value in place of a revision, 0 for none; saved is false if
+	// Put stores a value in place of a revision, or 0 for none. saved is false if
 	// something else is there.
 	Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error)
-	// Remove removes a revision; removed is false if something else is there.
+	// Remove removes a revision. removed is false if something else is there.
 	Remove(ctx context.Context, key string, revision uint64) (removed bool, err error)
-	// List returns all values whose keys begin so.
+	// List returns all values whose keys begin with prefix.
 	List(prefix string) map[string][]byte
 }
 
-// Roles of accounts.
+// The roles of accounts.
 const (
 	RoleAdministrator = "administrator" // may do everything
-	RoleViewer        = "viewer"        // may look, and sees no secrets
+	RoleViewer        = "viewer"        // may read everything but secrets
 )
 
 const (
 	accountPrefix = "account."
-	setupKey      = "setup" // holds the name of the account that set-up made
+	setupKey      = "setup" // contains the name of the account that set-up created
 	maxAccounts   = 1000
 )
 
-// record is an account as it is kept.
+// record is an account as it is stored.
 type record struct {
 	Name     string    `json:"name"`
 	Role     string    `json:"role"`
@@ -49,7 +49,7 @@ type record struct {
 	Seen     time.Time `json:"seen,omitzero"` // the last login
 
 	TOTP     string   `json:"totp,omitempty"`    // secret of the second factor, base32
-	Pending  string   `json:"pending,omitempty"` // one that its app has not confirmed yet
+	Pending  string   `json:"pending,omitempty"` // a secret that its app has not confirmed yet
 	Step     int64    `json:"step,omitempty"`    // of the last code used
 	Recovery []string `json:"recovery,omitempty"`
 }
@@ -83,7 +83,7 @@ func noAccount(name string) error {
 	return &Error{http.StatusNotFound, "not_found", "there is no account named " + name, ""}
 }
 
-// account reads an account.
+// account returns an account and its revision.
 func (c *Console) account(name string) (record, uint64, bool) {
 	var a record
 	value, rev, ok := c.cfg.Keeper.Get(accountPrefix + name)
@@ -108,8 +108,8 @@ func (c *Console) accounts() []record {
 
 var errBusy = &Error{http.StatusConflict, "conflict", "this was changed by someone else at the same time; try again", ""}
 
-// change applies f to an account and stores it. f may run again if another node
-// changed the account meanwhile.
+// change applies f to an account and stores it. f may run again if another node has
+// changed the account in the meantime.
 func (c *Console) change(ctx context.Context, name string, f func(*record) error) (record, error) {
 	for range 5 {
 		a, rev, ok := c.account(name)
@@ -135,7 +135,7 @@ func (c *Console) put(ctx context.Context, key string, v any, rev uint64) (bool,
 	return c.cfg.Keeper.Put(ctx, key, data, rev)
 }
 
-// newAccount makes an account.
+// newAccount creates an account.
 func (c *Console) newAccount(ctx context.Context, name, role, password string) (record, error) {
 	switch {
 	case !accountName.MatchString(name):
@@ -175,7 +175,7 @@ func (c *Console) setupNeeded() bool {
 	return c.cfg.SetupCode != ""
 }
 
-// settled ends the set-up: its code is worth nothing from now on.
+// settled ends the set-up. Its code no longer works.
 func (c *Console) settled(ctx context.Context, name string) {
 	if _, err := c.put(ctx, setupKey, name, 0); err != nil {
 		c.log.Warn("console: the set-up is not marked as done", "error", err)
@@ -200,12 +200,13 @@ func (c *Console) removeAccount(ctx context.Context, name string) error {
 var (
 	errLogin = &Error{http.StatusUnauthorized, "wrong_login", "the name or the password is wrong", ""}
 	errCode  = &Error{http.StatusUnauthorized, "wrong_code", "the code is wrong or was used already", "code"}
-	// errCodeNeeded is the answer to a right password where a second factor is on.
+	// errCodeNeeded is the answer to a correct password if the account has a second
+	// factor.
 	errCodeNeeded = &Error{http.StatusUnauthorized, "code_required", "this account also asks for a code from its authenticator app", "code"}
 )
 
-// prove checks a name and password, and the second factor where there is one.
-// The caller has taken a try of the address.
+// prove checks a name and password, and the second factor if there is one. The caller has
+// already counted an attempt for the address.
 func (c *Console) prove(ctx context.Context, name, password, code string) (record, error) {
 	a, _, ok := c.account(name)
 	if len(password) > maxPassword {
@@ -220,14 +221,14 @@ func (c *Console) prove(ctx context.Context, name, password, code string) (recor
 	case a.TOTP != "" && code == "":
 		return a, errCodeNeeded
 	case a.TOTP != "":
-		// Counted for the account: the password is known, and addresses are cheap.
+		// Count it for the account: the password is known, and addresses are cheap.
 		if !c.limits.Take("code " + name) {
 			return a, errTries
 		}
 	}
 	proved := a.Hash
 	a, err = c.change(ctx, name, func(a *record) error {
-		if a.Hash != proved || a.Disabled { // changed while the password was tried
+		if a.Hash != proved || a.Disabled { // changed while the password was checked
 			return errLogin
 		}
 		if a.TOTP != "" && !a.useCode(code, time.Now()) {
@@ -256,7 +257,7 @@ func (a *record) useCode(code string, now time.Time) bool {
 	return false
 }
 
-// isLoginRefusal reports whether an error is a wrong name, password or code.
+// isLoginRefusal reports whether an error stands for a wrong name, password or code.
 func isLoginRefusal(err error) bool {
 	return errors.Is(err, errLogin) || errors.Is(err, errCode) || errors.Is(err, errTries)
 }

@@ -24,8 +24,8 @@ func (c *Console) addAccount(w http.ResponseWriter, r *http.Request) error {
 	return write(w, http.StatusCreated, a.shown())
 }
 
-// setAccount changes an account for an administrator: role, password, whether
-// it may sign in, and a second factor that was lost.
+// setAccount lets an administrator change an account: its role, its password, whether it
+// may sign in, and a lost second factor.
 func (c *Console) setAccount(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Role     *string `json:"role"`
@@ -107,8 +107,8 @@ func (c *Console) deleteAccount(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// own proves the password of who asks, again: a browser left open must not be
-// enough to take an account over.
+// own checks the requester's password again: a browser left open must not be enough to
+// take over an account.
 func (c *Console) own(r *http.Request, who who, password string) error {
 	if !c.limits.Take("own " + who.account) {
 		return errTries
@@ -161,13 +161,13 @@ func (c *Console) setPassword(w http.ResponseWriter, r *http.Request, who who) e
 	return nil
 }
 
-// Enrolment is what an authenticator app needs, once.
+// Enrolment is what an authenticator app needs, shown only once.
 type Enrolment struct {
 	Secret string `json:"secret"`
 	URI    string `json:"uri"`
 }
 
-// beginTOTP makes a secret; it counts once its app has shown a code.
+// beginTOTP creates a secret. It takes effect once its app has shown a code.
 func (c *Console) beginTOTP(w http.ResponseWriter, r *http.Request, who who) error {
 	var q struct {
 		Password string `json:"password"`

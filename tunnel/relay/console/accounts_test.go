@@ -80,8 +80,8 @@ func TestCookieIsSecureBehindTLS(t *testing.T) {
 	}
 }
 
-// A page of a neighbouring name can set a cookie for this one, but none with the
-// prefix: by TLS no other counts, were it a login's.
+// A page of a neighbouring name can set a cookie for this one, but none with the prefix.
+// So over TLS no other cookie counts, even if it belongs to a valid login.
 func TestCookieWithoutPrefixCountsOnPlainHTTPOnly(t *testing.T) {
 	r := serve(t)
 	plain := &browser{r: r}
@@ -110,7 +110,7 @@ func TestCookieCountsForTheConsolesOwnPageOnly(t *testing.T) {
 	b.want(201, "POST", "/api/v1/clients", `{"name":"a"}`)
 }
 
-// roles returns an owner and a viewer, and what makes tokens of a scope.
+// roles returns an owner, a viewer, and a function that creates tokens with a scope.
 func (r *running) roles() (owner, viewer *browser, token func(name, scope string) *browser) {
 	owner, viewer = r.owner(), &browser{r: r}
 	owner.want(201, "POST", "/api/v1/accounts", `{"name":"vic","role":"viewer","password":"`+testPass+`"}`)
@@ -155,7 +155,7 @@ func TestRolesAndScopes(t *testing.T) {
 	}
 }
 
-// TestExplanationsAreNoWayToGuessPasswords of visitors, for who may only look.
+// TestExplanationsAreNoWayToGuessPasswords checks this for those who may only read.
 func TestExplanationsAreNoWayToGuessPasswords(t *testing.T) {
 	r := serve(t)
 	owner, viewer, token := r.roles()
@@ -176,8 +176,8 @@ func TestExplanationsAreNoWayToGuessPasswords(t *testing.T) {
 	ask(reader, testPass, 200)
 }
 
-// TestOnlyWhoMayChangeASinkSeesItsKey has receivers in mind that take their key in the
-// path or the query of a webhook's URL.
+// TestOnlyWhoMayChangeASinkSeesItsKey covers receivers that have their key in the path or
+// the query of a webhook's URL.
 func TestOnlyWhoMayChangeASinkSeesItsKey(t *testing.T) {
 	r := serve(t)
 	owner, viewer, token := r.roles()
@@ -224,7 +224,7 @@ func TestAPITokenIsShownOnceAndEnds(t *testing.T) {
 	ci.want(401, "GET", "/api/v1/status", "")
 }
 
-// code is a code of the app of an enrolment, some steps from now.
+// code returns a code of the app for an enrolment, some steps from now.
 func code(t *testing.T, secret string, steps int64) string {
 	t.Helper()
 	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
@@ -279,7 +279,7 @@ func TestSecondFactor(t *testing.T) {
 	other.want(200, "POST", "/api/v1/session", login(""))
 }
 
-// RFC 6238 appendix B, SHA-1, cut to six digits.
+// RFC 6238 appendix B, SHA-1, truncated to six digits.
 func TestTOTPOfTheStandard(t *testing.T) {
 	key := []byte("12345678901234567890")
 	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130"} {

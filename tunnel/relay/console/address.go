@@ -8,8 +8,8 @@ import (
 	"adit/internal/netblock"
 )
 
-// addressKey is whom wrong tries are counted for: an IPv4 address, or an IPv6
-// network of 64 bits, which one customer has.
+// addressKey returns what failed attempts are counted for: an IPv4 address, or an IPv6
+// network of 64 bits, which belongs to one customer.
 func addressKey(r *http.Request) string {
 	text := addressOf(r)
 	a, err := netip.ParseAddr(text)
@@ -19,7 +19,7 @@ func addressKey(r *http.Request) string {
 	return netblock.Of(a).String()
 }
 
-// addressOf is the address that a request came from.
+// addressOf returns the address that a request came from.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

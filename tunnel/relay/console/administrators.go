@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// leavingKey holds who is about to be an administrator no longer. Two that demote
-// each other, at two nodes perhaps, change two accounts, which nothing keeps from
-// both being done. So each says here first whom it will change, in place of the
-// revision that it looked at: of two one comes first, and the other sees it.
+// leavingKey holds who is about to stop being an administrator. Two administrators that
+// demote each other, perhaps at two nodes, change two different accounts, so nothing
+// would keep both changes from succeeding. So each change is first announced here, in
+// place of the revision that was read: one of the two comes first, and the other sees it.
 const leavingKey = "leaving"
 
 const (
-	departureTime = 10 * time.Second // a change takes as long at most; later its node has died, or its clock is wrong
-	departureKept = 24 * time.Hour   // of accounts that are no more; no node is as far behind
+	departureTime = 10 * time.Second // the longest a change takes; after that its node has died, or its clock is wrong
+	departureKept = 24 * time.Hour   // for accounts that no longer exist; no node is that far behind
 )
 
-// departure is what may become of an account at one revision. Once the account
-// has a later one, it is over: the change is made, or it has failed.
+// departure announces what may become of an account at one revision. Once the account has
+// a later revision, it is over: the change has been made, or it has failed.
 type departure struct {
 	Revision uint64    `json:"revision"`
 	At       time.Time `json:"at"`
@@ -27,11 +27,11 @@ type departure struct {
 // administers reports whether an account may do everything.
 func (a record) administers() bool { return a.Role == RoleAdministrator && !a.Disabled }
 
-// oneLess makes a change after which the account may be no administrator, unless
-// it is the last. write stores the change in place of the revision, and reports
-// false if that has gone; it is then asked again.
+// oneLess makes a change after which the account may no longer be an administrator,
+// unless it is the last one. write stores the change in place of the revision. If it
+// reports false because that revision is gone, it is called again.
 func (c *Console) oneLess(ctx context.Context, name string, write func(a record, rev uint64) (bool, error)) error {
-	c.leaving.Lock() // of one node, one at a time
+	c.leaving.Lock() // one at a time per node
 	defer c.leaving.Unlock()
 	for range 5 {
 		a, rev, ok := c.account(name)
@@ -53,11 +53,11 @@ func (c *Console) oneLess(ctx context.Context, name string, write func(a record,
 	return errBusy
 }
 
-// announce says that the account's revision may be its last as an administrator.
-// It reports false if something has changed meanwhile.
+// announce records that the account's revision may be its last as an administrator. It
+// reports false if something has changed in the meantime.
 func (c *Console) announce(ctx context.Context, name string, rev uint64) (bool, error) {
-	// This is read before the accounts: what is announced after it is seen when
-	// it is written.
+	// This is read before the accounts, so that any later announcement is noticed when
+	// this one is written.
 	value, at, _ := c.cfg.Keeper.Get(leavingKey)
 	going := map[string]departure{}
 	if value != nil && json.Unmarshal(value, &going) != nil {
@@ -65,7 +65,7 @@ func (c *Console) announce(ctx context.Context, name string, rev uint64) (bool, 
 	}
 	now := time.Now()
 	if going[name].Revision > rev {
-		return false, nil // another node knows a later one
+		return false, nil // another node knows a later revision
 	}
 	stay, err := c.another(ctx, name, going, now)
 	if err != nil || !stay {
@@ -80,9 +80,9 @@ func (c *Console) announce(ctx context.Context, name string, rev uint64) (bool, 
 	return c.put(ctx, leavingKey, going, at)
 }
 
-// another reports whether there is an administrator beside name who stays. Of one
-// whose departure was announced long ago the announcement is made void, by a new
-// revision of the account; then it reports false, and the caller tries again.
+// another reports whether an administrator other than name stays. If a departure was
+// announced long ago, it voids the announcement by giving the account a new revision.
+// Then it reports false, and the caller tries again.
 func (c *Console) another(ctx context.Context, name string, going map[string]departure, now time.Time) (bool, error) {
 	var fresh bool
 	var stuck []string

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// behind is what one node sees of a memory that several share: what was there
-// some time ago. It learns of a key when its own write of it is refused, and of
-// any key by chance, in no order. A write may be slow, or fail.
+// behind is one node's view of a memory that several share: what was there some time ago.
+// It learns of a key when its own write to it is refused, and of any key at random, in no
+// order. A write may be slow, or fail.
 type behind struct {
 	shared *memory
 
@@ -94,7 +94,7 @@ func (b *behind) List(prefix string) map[string][]byte {
 	return found
 }
 
-// nodes are the consoles of n nodes with these administrators.
+// nodes returns the consoles of n nodes with the given administrators.
 func nodes(t *testing.T, n int, names ...string) (shared *memory, all []*Console, keepers []*behind) {
 	t.Helper()
 	shared = newMemory()
@@ -126,7 +126,7 @@ func administrators(m *memory) (names []string) {
 	return names
 }
 
-// demote makes an account a viewer's, as PATCH does.
+// demote makes an account a viewer, as PATCH does.
 func demote(ctx context.Context, c *Console, name string) error {
 	return c.oneLess(ctx, name, func(a record, rev uint64) (bool, error) {
 		a.Role = RoleViewer
@@ -134,8 +134,8 @@ func demote(ctx context.Context, c *Console, name string) error {
 	})
 }
 
-// TestAdministratorsWhoRemoveEachOtherLeaveOne has every administrator removed or
-// demoted at once, at one node or at several.
+// TestAdministratorsWhoRemoveEachOtherLeaveOne removes or demotes every administrator at
+// the same time, at one node or at several.
 func TestAdministratorsWhoRemoveEachOtherLeaveOne(t *testing.T) {
 	for _, c := range []struct {
 		nodes, admins int
@@ -179,8 +179,8 @@ func TestAdministratorsWhoRemoveEachOtherLeaveOne(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorIsRemovedAfterANodeDied leaves what a node announced and
-// never did.
+// TestAnAdministratorIsRemovedAfterANodeDied leaves an announcement whose node never made
+// the change.
 func TestAnAdministratorIsRemovedAfterANodeDied(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   time.Time
@@ -213,8 +213,7 @@ func TestAnAdministratorIsRemovedAfterANodeDied(t *testing.T) {
 	}
 }
 
-// changedAtRemoval changes an account just before it is removed, as its login
-// does.
+// changedAtRemoval changes an account just before it is removed, as a login does.
 type changedAtRemoval struct {
 	*memory
 	once sync.Once

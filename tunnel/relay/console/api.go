@@ -61,9 +61,9 @@ func (c *Console) api() {
 	})
 }
 
-// changing serves a request, and has it announced before if it changes something:
-// what changes is in the audit log, or is not done. asks says that it does not,
-// whatever its method.
+// changing serves a request. If the request changes something, it is announced first, so
+// that no change is made without being in the audit log. asks is set if the request
+// changes nothing, whatever its method.
 func (c *Console) changing(r *http.Request, asks bool, serve func() error) (err error) {
 	if asks || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return serve()
@@ -76,13 +76,13 @@ func (c *Console) changing(r *http.Request, asks bool, serve func() error) (err 
 	return serve()
 }
 
-// probes registers what others than people ask for.
+// probes registers what programs ask for.
 func (c *Console) probes() {
 	c.handle("GET /healthz", func(w http.ResponseWriter, r *http.Request) error {
 		s := c.cfg.Relay.Status()
 		w.Header().Set("Content-Type", "application/json")
-		// A daemon's answer has the same fields but for service: who asks the wrong
-		// port is told.
+		// A daemon's answer has the same fields except for service. So anyone who asks
+		// the wrong port can tell.
 		return json.NewEncoder(w).Encode(map[string]string{"status": s.State, "version": s.Version, "service": "relay"})
 	})
 	c.handle("GET /readyz", func(w http.ResponseWriter, r *http.Request) error {
@@ -106,7 +106,7 @@ func (c *Console) probes() {
 	})
 }
 
-// relayRoutes are those about clients, what they have here, and policies.
+// relayRoutes returns the routes for clients, what they have here, and policies.
 func (c *Console) relayRoutes() []route {
 	relay := c.cfg.Relay
 	return []route{
@@ -225,7 +225,7 @@ func (c *Console) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	return giveTagged(w, p.Tag, p, err)
 }
 
-// giveTagged is give with the tag that the next change may name.
+// giveTagged is like give, with the tag that the next change may name.
 func giveTagged(w http.ResponseWriter, tag string, v any, err error) error {
 	if err == nil {
 		w.Header().Set("ETag", `"`+tag+`"`)
@@ -233,8 +233,8 @@ func giveTagged(w http.ResponseWriter, tag string, v any, err error) error {
 	return give(w, v, err)
 }
 
-// explain answers what would become of a visitor. Who may not set policies cannot guess
-// visitors' passwords by it.
+// explain answers what would happen to a visitor. Those who may not set policies cannot
+// use it to guess visitors' passwords.
 func (c *Console) explain(w http.ResponseWriter, r *http.Request, who who) error {
 	var q Question
 	if err := read(r, &q); err != nil {

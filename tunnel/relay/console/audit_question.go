@@ -7,19 +7,19 @@ import (
 	"adit/tunnel/relay/audit"
 )
 
-// AuditQuestion is a question to the audit log. Zero fields ask for everything.
+// AuditQuestion selects entries of the audit log. A zero field selects all.
 type AuditQuestion struct {
-	Before                uint64    // a number of an entry
-	Since, Until          time.Time // from this on, and before that
+	Before                uint64    // the number of an entry
+	Since, Until          time.Time // Since is inclusive, Until exclusive
 	Action, Actor, Target string    // Action is a prefix; Actor a name or a kind
-	Text                  string    // in what an entry shows, in any case
+	Text                  string    // contained in what an entry shows, ignoring case
 	Limit                 int
 }
 
 // maxAuditText is in bytes. Names, addresses and domains are shorter.
 const maxAuditText = 256
 
-// Finds reports whether the question asks for an entry, wherever it stands.
+// Finds reports whether the question selects an entry, regardless of Before.
 func (q AuditQuestion) Finds(e audit.Entry) bool {
 	switch {
 	case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Until.IsZero() && !e.Time.Before(q.Until):
@@ -40,8 +40,8 @@ func (q AuditQuestion) Finds(e audit.Entry) bool {
 	return false
 }
 
-// AuditPage is a part of the audit log, newest first. Where Next is not zero there
-// is more to look through before that entry, also if Items has none.
+// AuditPage is a part of the audit log, newest first. If Next is not zero, there is more
+// to search before that entry, even if Items is empty.
 type AuditPage struct {
 	Items []audit.Entry `json:"items"`
 	Next  uint64        `json:"next,omitempty"`

@@ -10,24 +10,24 @@ import (
 	"adit/tunnel/relay/audit"
 )
 
-// need is what a request must show.
+// need is what a request requires.
 type need int
 
 const (
 	needNothing need = iota
 	needAccount      // a person signed in with an account of their own
-	needRead         // anybody who is let in
+	needRead         // anyone who is let in
 	needWrite        // an administrator, or an API token that may write
 	needAdmin        // an administrator; no API token
 )
 
-// who is who asks.
+// who identifies who makes a request.
 type who struct {
 	actor   Actor
-	account string // if signed in with one
+	account string // if signed in with an account
 	role    string
-	scope   string // of an API token, else ""
-	login   string // id of the browser's login, else ""
+	scope   string // of an API token, otherwise ""
+	login   string // id of the browser's login, otherwise ""
 	expires time.Time
 }
 
@@ -61,15 +61,16 @@ func (c *Console) isAdmin(secret string) bool {
 	return subtle.ConstantTimeCompare(sum[:], c.token[:]) == 1
 }
 
-// sureOf is isAdmin for an admin token that nobody guesses, as the relay makes them.
-// Who has it is let in however many wrong tries come from the same address, which
-// may be a proxy's or the machine's own.
+// sureOf is isAdmin for an admin token that cannot be guessed, such as those that the
+// relay makes. Whoever has it is let in despite any number of failed attempts from the
+// same address, which may belong to a proxy or to the machine itself.
 func (c *Console) sureOf(secret string) bool { return len(secret) >= sureLength && c.isAdmin(secret) }
 
-// sureLength is that of 32 random bytes in base64.
+// sureLength is the length of 32 random bytes in base64.
 const sureLength = 43
 
-// identify tells who asks: by Bearer, else by the cookie of a login.
+// identify returns who makes a request, by its Bearer token or otherwise by its login
+// cookie.
 func (c *Console) identify(r *http.Request) (who, error) {
 	if auth := r.Header.Values("Authorization"); len(auth) > 0 {
 		scheme, secret, _ := strings.Cut(auth[0], " ")
@@ -117,7 +118,8 @@ func (c *Console) bearer(r *http.Request, secret string) (who, error) {
 	return who{}, errToken
 }
 
-// admit lets in who may, and notes in the request's context who it is.
+// admit lets a request in if it may do what it needs, and records in the request's
+// context who makes it.
 func (c *Console) admit(r *http.Request, n need) (*http.Request, who, error) {
 	w, err := c.identify(r)
 	switch {

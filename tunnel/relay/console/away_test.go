@@ -34,7 +34,8 @@ func TestChangesAreRefusedWhileTooManyWaitForTheAuditLog(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsToldOf: the server in this process gives no answer then.
+// TestFullDiskIsToldOf covers a full disk, when the server in this process does not
+// answer.
 func TestFullDiskIsToldOf(t *testing.T) {
 	r := serve(t)
 	r.relay.condition = "full"

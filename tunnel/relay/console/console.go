@@ -1,9 +1,8 @@
-// Package console is the relay's page and API for its operator, at
-// console_listen: clients and their tokens, sessions, endpoints, policies, the
-// access log and the audit log. People sign in with an account, or with the admin
-// token; programs send an API token, or the admin token, as Bearer. What is asked
-// for is done by the relay, behind the interface Relay; what the console itself
-// keeps, accounts and the like, is behind Keeper.
+// Package console serves the operator's page and API at console_listen: clients and their
+// tokens, sessions, endpoints, policies, the access log and the audit log. People sign in
+// with an account or with the admin token; programs send an API token or the admin token
+// as a Bearer token. The relay does the work behind the interface Relay. The console's
+// own data, such as accounts, is behind Keeper.
 package console
 
 import (
@@ -28,7 +27,7 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// Relay does what the operator asks. Errors that the operator is to read are *Error.
+// Relay does what the operator asks. Errors meant for the operator are *Error.
 type Relay interface {
 	Status() Status
 	Clients() []Client
@@ -46,28 +45,28 @@ type Relay interface {
 	DeletePolicy(ctx context.Context, target string, e Expected) error
 	Explain(q Question) (Explanation, error)
 	Counters() Counters
-	Metrics() string // as Prometheus reads them
+	Metrics() string // in the format of Prometheus
 	Backup(ctx context.Context) (any, error)
 	Ready() string // why it should get no new visitors, or ""
 	StoreCondition() string
 	Operator
 }
 
-// Config is what a console works with.
+// Config contains what a console works with.
 type Config struct {
 	Relay        Relay
 	Keeper       Keeper
 	Page         fs.FS // the console's page; may be nil
 	AdminToken   string
-	SetupCode    string   // makes the first account; "" if there is one
-	SetupDone    func()   // is called when there is one; may be nil
-	AllowedHosts []string // beside loopback names and addresses
-	OpenMetrics  bool     // /metrics asks for no token
-	// Trusted are proxies in front, whose X-Forwarded-For says who asks.
+	SetupCode    string   // creates the first account; "" if there is one already
+	SetupDone    func()   // called when the first account exists; may be nil
+	AllowedHosts []string // in addition to loopback names and addresses
+	OpenMetrics  bool     // /metrics requires no token
+	// Trusted lists the proxies in front, whose X-Forwarded-For says who makes a request.
 	Trusted []netip.Prefix
 	Log     *slog.Logger // may be nil
 
-	hashMemory uint32 // KiB; tests hurry
+	hashMemory uint32 // KiB; tests reduce it
 }
 
 const maxBody = 1 << 20
@@ -77,7 +76,7 @@ type Console struct {
 	cfg       Config
 	log       *slog.Logger
 	token     [sha256.Size]byte
-	adminMark string // of the logins that the admin token makes
+	adminMark string // of the logins made with the admin token
 	mux       *http.ServeMux
 	page      *webfiles.Files
 	cross     *http.CrossOriginProtection
@@ -90,7 +89,7 @@ type Console struct {
 	live      atomic.Int32 // readers of live events
 
 	mu   sync.Mutex
-	used map[string]time.Time // hash of an API token: when it was used last
+	used map[string]time.Time // hash of an API token: when it was last used
 }
 
 // New returns a console.
@@ -113,8 +112,8 @@ func New(cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// servePage answers with the console's page and what belongs to it. None of it
-// is secret: what the page shows, it asks the API for.
+// servePage answers with the console's page and its assets. None of it is secret: what
+// the page shows comes from the API.
 func (c *Console) servePage(w http.ResponseWriter, r *http.Request) {
 	path := c.page.Page(r)
 	switch {
@@ -128,7 +127,7 @@ func (c *Console) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Secure sets what every answer at console_listen carries.
+// Secure sets the headers that every answer at console_listen carries.
 func Secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -140,8 +139,8 @@ func Secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// ServeHTTP guards every request in this order: the name it is asked by, the
-// page it comes from, who asks.
+// ServeHTTP checks every request in this order: the host name that it uses, the page that
+// it comes from, and who makes it.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	Secure(w.Header())
 	if !c.hostAllowed(r.Host) {
@@ -157,9 +156,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// hostAllowed reports whether the Host header is loopback's, an address that
-// this machine was reached at, or a configured name: a page that rebinds its own
-// name to this machine is none of them.
+// hostAllowed reports whether the Host header is a loopback name, an address that this
+// machine was reached at, or a configured name. A page that rebinds its own name to this
+// machine matches none of them.
 func (c *Console) hostAllowed(host string) bool {
 	name := host
 	if h, port, err := net.SplitHostPort(host); err == nil {
@@ -187,7 +186,7 @@ func (c *Console) handle(pattern string, f func(http.ResponseWriter, *http.Reque
 	})
 }
 
-// refuse is the one mapper of errors to answers and log lines.
+// refuse is the only place where errors are mapped to answers and log lines.
 func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var e *Error
 	var tooLarge *http.MaxBytesError

@@ -10,8 +10,8 @@ import (
 	"adit/internal/guess"
 )
 
-// TestGuessesOfCodesAreBoundedForTheAccount has who knows a password try codes from an
-// address of their own each.
+// TestGuessesOfCodesAreBoundedForTheAccount makes somebody who knows a password try each
+// code from a different address.
 func TestGuessesOfCodesAreBoundedForTheAccount(t *testing.T) {
 	r := serve(t)
 	owner := r.owner()
@@ -28,8 +28,8 @@ func TestGuessesOfCodesAreBoundedForTheAccount(t *testing.T) {
 	try(guess.AtOnce, 429, code(t, secret, 1))
 }
 
-// TestLoginsEndWhereTheyAreAskedFor has the store still have what no longer counts, as of
-// another node.
+// TestLoginsEndWhereTheyAreAskedFor leaves in the store what no longer counts, as another
+// node might.
 func TestLoginsEndWhereTheyAreAskedFor(t *testing.T) {
 	for name, end := range map[string]func(r *running) error{
 		"by the clock": func(r *running) error {

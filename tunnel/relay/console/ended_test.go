@@ -10,7 +10,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// gated is a relay whose access events come when the test says so.
+// gated is a relay whose access events arrive when the test says so.
 type gated struct {
 	*fakeRelay
 	open chan struct{}
@@ -32,8 +32,8 @@ func (g gated) FollowAccess(ctx context.Context, _ Access, give func([]wire.Acce
 	}
 }
 
-// TestLiveEventsEndWithWhoReadsThem holds that nobody goes on to read who visits
-// after an operator has taken that right away.
+// TestLiveEventsEndWithWhoReadsThem checks that nobody continues to see visits after an
+// operator has withdrawn that right.
 func TestLiveEventsEndWithWhoReadsThem(t *testing.T) {
 	for name, end := range map[string]func(owner *browser, token string){
 		"a token is deleted": func(owner *browser, token string) {
@@ -98,8 +98,8 @@ func TestLiveEventsEndWithWhoReadsThem(t *testing.T) {
 	}
 }
 
-// deaf is a Keeper that forgets no login: the store is away for that, or the login
-// was made at another node and is not known here yet.
+// deaf is a Keeper that removes no login, because the store is unavailable for that, or
+// because the login was made at another node and is not known here yet.
 type deaf struct{ *memory }
 
 func (d deaf) Remove(ctx context.Context, key string, revision uint64) (bool, error) {
@@ -109,8 +109,8 @@ func (d deaf) Remove(ctx context.Context, key string, revision uint64) (bool, er
 	return d.memory.Remove(ctx, key, revision)
 }
 
-// TestLoginDoesNotOutliveItsPassword holds that who signed in by a password that is
-// no longer the account's is out, whether or not the login itself was removed.
+// TestLoginDoesNotOutliveItsPassword checks that a login made with an old password of the
+// account no longer counts, whether or not the login itself was removed.
 func TestLoginDoesNotOutliveItsPassword(t *testing.T) {
 	const another = "another good one"
 	signIn := func(r *running, password string) *browser {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Expected reports whether a change may replace what has a tag; "" is nothing
-// there. If nil, it replaces whatever is there.
+// Expected reports whether a change may replace the version with a tag; "" means that
+// nothing is there. If nil, the change replaces whatever is there.
 type Expected func(tag string) bool
 
-// ExpectedBy reads what a request expects to replace (RFC 9110, section 13.1): the
-// tags of If-Match, or, with If-None-Match: *, nothing.
+// ExpectedBy returns what a request expects to replace (RFC 9110, section 13.1): the tags
+// of If-Match, or nothing with If-None-Match: *.
 func ExpectedBy(r *http.Request) (Expected, error) {
 	none, match := r.Header.Values("If-None-Match"), strings.Join(r.Header.Values("If-Match"), ",")
 	switch {
@@ -26,8 +26,8 @@ func ExpectedBy(r *http.Request) (Expected, error) {
 	}
 	var tags []string
 	for text := range strings.SplitSeq(match, ",") {
-		// Weak ones too: a proxy that compresses answers makes them so, and of two
-		// answers about one thing none is newer.
+		// Weak tags are allowed, too: a proxy that compresses answers makes them weak,
+		// and two answers with the same tag are equally recent.
 		tag := strings.TrimPrefix(strings.TrimSpace(text), "W/")
 		if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' {
 			return nil, invalid("If-Match", "If-Match must be the ETag of an answer, with its quotes")

@@ -80,7 +80,7 @@ type fakeRelay struct {
 	noted    []string
 	away     error // of BeginChange
 
-	condition string // of the store; if empty, here
+	condition string // of the store; empty: here
 }
 
 func (f *fakeRelay) err() error {
@@ -188,7 +188,7 @@ const (
 	testPass  = "correct horse battery"
 )
 
-// running is a console with browsers that ask it.
+// running is a console with browsers that use it.
 type running struct {
 	*Console
 	t     *testing.T
@@ -213,7 +213,7 @@ func serve(t *testing.T) *running {
 	return r
 }
 
-// browser is what asks: with a cookie, or a token.
+// browser makes requests with a cookie or a token.
 type browser struct {
 	r      *running
 	token  string
@@ -254,7 +254,7 @@ func (b *browser) send(method, path, body string) (*http.Response, []byte) {
 	return resp, answer
 }
 
-// want asks and returns what is in the envelope.
+// want sends a request and returns the contents of the envelope.
 func (b *browser) want(status int, method, path, body string) map[string]any {
 	b.r.t.Helper()
 	resp, answer := b.send(method, path, body)

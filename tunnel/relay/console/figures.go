@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Counters are of all visitors of this node, those of endpoints that were given
-// back while they were under way too. All but Open only rise since the relay
+// Counters counts all visitors of this node, including those of endpoints that were given
+// back while they were served. All fields except Open only rise after the relay has
 // started.
 type Counters struct {
-	Open    int64  // requests, connections and flows under way
-	Visits  uint64 // that ended, allowed or refused
+	Open    int64  // requests, connections and flows in progress
+	Visits  uint64 // that have ended, allowed or refused
 	Refused uint64 // by a policy
 	Failed  uint64 // answered with 5xx
 	Bytes   Bytes
 }
 
-// Figure is the relay over one span of time: rates are a second.
+// Figure describes the relay over one span of time. Rates are per second.
 type Figure struct {
 	At          time.Time `json:"at"` // the end of the span
 	Sessions    int       `json:"sessions"`
@@ -30,14 +30,14 @@ type Figure struct {
 	BytesOut    float64   `json:"bytes_out"`
 }
 
-// Figures are the relay over time, oldest first.
+// Figures describes the relay over time, oldest first.
 type Figures struct {
 	Node  string   `json:"node"`
 	Step  int      `json:"step_seconds"`
 	Items []Figure `json:"items"`
 }
 
-// How far the figures reach back: an hour closely, and a day coarsely.
+// How far back the figures go: an hour in fine steps, and a day in coarse steps.
 const (
 	fineStep   = 10 * time.Second
 	fineKept   = 360
@@ -57,7 +57,7 @@ type history struct {
 	sinceFew int // fine figures since the last coarse one
 }
 
-// sample takes the figures of the span since the last sample.
+// sample records the figures of the span since the last sample.
 func (h *history) sample(now time.Time, relay Relay) {
 	counters, status := relay.Counters(), relay.Status()
 	f := Figure{At: now.UTC(), Endpoints: status.Endpoints, Sessions: status.Sessions, Connections: counters.Open}
@@ -89,7 +89,7 @@ func kept(list []Figure, n int) []Figure {
 	return list
 }
 
-// mean is the figure of several spans of equal length.
+// mean returns the figure for several spans of equal length.
 func mean(list []Figure) Figure {
 	m := list[len(list)-1]
 	m.Visits, m.Refused, m.Failed, m.BytesIn, m.BytesOut = 0, 0, 0, 0, 0

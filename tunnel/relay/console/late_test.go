@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// lasting is a relay whose access events come after a while, unless the reader
-// has gone by then.
+// lasting is a relay whose access events arrive after a while, unless the reader has gone
+// by then.
 type lasting struct {
 	*fakeRelay
 	wait time.Duration
@@ -82,7 +82,7 @@ func TestStreamsOutliveTheTimeForReadingARequest(t *testing.T) {
 	}
 }
 
-// watched tells when an account is read.
+// watched reports when an account is read.
 type watched struct {
 	*memory
 	read chan string

@@ -18,21 +18,21 @@ const (
 	loginLife   = 12 * time.Hour
 	maxLogins   = 1000
 	cookieName  = "adit_console"
-	// hostPrefix before a cookie's name makes browsers take it only from this host
-	// over TLS (RFC 6265bis, 4.1.3.2): no neighbouring name can plant one.
+	// hostPrefix before a cookie's name makes browsers accept it only from this host over
+	// TLS (RFC 6265bis, 4.1.3.2), so that no neighbouring name can plant one.
 	hostPrefix = "__Host-"
-	// clockSet is by how much the clock may be set back without signing out those
-	// who signed in before.
+	// clockSet is by how much the clock may be set back without signing out those who
+	// signed in earlier.
 	clockSet = 24 * time.Hour
 )
 
-// login is a browser that is signed in. Its key is the hash of its cookie, so
-// that who reads the store cannot sign in.
+// login is a browser that is signed in. Its key is the hash of its cookie, so that
+// whoever reads the store cannot sign in.
 type login struct {
-	Account string    `json:"account,omitempty"` // none: by the admin token
-	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords that it lasts with, or of the admin token
+	Account string    `json:"account,omitempty"` // empty: by the admin token
+	Marks   []string  `json:"marks,omitempty"`   // of the account's passwords under which it stays valid, or of the admin token
 	Address string    `json:"address"`
-	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
+	Agent   string    `json:"agent,omitempty"` // the browser's own name
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }
@@ -53,8 +53,9 @@ func sumOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// loginOf returns the login of a request's cookie and its id. A cookie counts
-// only for the console's own page: pages on other ports of this host have it too.
+// loginOf returns the login that belongs to a request's cookie, and its id. A cookie
+// counts only if sent by the console's own page, since pages on other ports of this host
+// have it too.
 func (c *Console) loginOf(r *http.Request) (login, string, bool) {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -74,22 +75,22 @@ func (c *Console) loginOf(r *http.Request) (login, string, bool) {
 	return l, id, true
 }
 
-// foreign reports whether a login was made by another admin token than this
-// node's: one that was replaced, or another node's.
+// foreign reports whether a login was made with an admin token other than this node's:
+// one that has been replaced, or another node's.
 func (c *Console) foreign(l login) bool {
 	return l.Account == "" && !slices.Contains(l.Marks, c.adminMark)
 }
 
-// over reports whether the login has ended. One that was made in the future is of
-// a time when the clock was wrong, and would last as much too long.
+// over reports whether the login has expired. A login made in the future is from a time
+// when the clock was wrong, and would last too long by as much.
 func (l login) over(now time.Time) bool {
 	return !now.Before(l.Expires) || l.Created.After(now.Add(clockSet))
 }
 
-// ended reports whether the login has ended: by the clock, or with the password
-// that it was made by. To remove it is not enough: this node may not know of it
-// yet, or the store be away. One by an admin token ends by the clock alone, since
-// that may be another node's.
+// ended reports whether the login has ended, either by the clock or because the password
+// that it was made with has changed. Removing it is not enough: this node may not have
+// heard of it yet, or the store may be unavailable. A login by an admin token ends by the
+// clock only, since the token may be another node's.
 func (c *Console) ended(l login, now time.Time) bool {
 	if l.Account == "" || l.over(now) {
 		return l.over(now)
@@ -98,15 +99,16 @@ func (c *Console) ended(l login, now time.Time) bool {
 	return !ok || !l.of(a)
 }
 
-// of reports whether a login was made by the account's password, or goes on with it.
+// of reports whether a login was made with the account's current password, or remains
+// valid with it.
 func (l login) of(a record) bool { return slices.Contains(l.Marks, markOf(a.Hash)) }
 
-// markOf tells one password of an account from the next, and an account from
-// another of the same name: no two hashes have the same salt.
+// markOf identifies one password of one account, and tells accounts with the same name
+// apart: no two hashes have the same salt.
 func markOf(hash string) string { return sumOf(hash)[:16] }
 
-// adminMarkOf tells one admin token from the next. Of one that may be guessed
-// the store has nothing to try guesses on: its logins end with this process.
+// adminMarkOf identifies one admin token. For a token that could be guessed, the store
+// must contain nothing to test guesses against, so its logins end with this process.
 func adminMarkOf(token string) string {
 	if len(token) < sureLength {
 		token = rand.Text()
@@ -114,7 +116,8 @@ func adminMarkOf(token string) string {
 	return markOf(token)
 }
 
-// goOn lets a login last with another password of its account, once that has it.
+// goOn keeps a login valid under another password of its account, once the account has
+// it.
 func (c *Console) goOn(ctx context.Context, id, account, hash string) error {
 	for range 5 {
 		value, rev, ok := c.cfg.Keeper.Get(loginPrefix + id)
@@ -130,8 +133,8 @@ func (c *Console) goOn(ctx context.Context, id, account, hash string) error {
 	return errBusy
 }
 
-// logIn signs the browser in, by an account or, without a name, by the admin token,
-// and gives it its cookie.
+// logIn signs the browser in and gives it its cookie. The login is for an account or,
+// without a name, for the admin token.
 func (c *Console) logIn(w http.ResponseWriter, r *http.Request, a record) (login, error) {
 	c.forgetLogins(r.Context())
 	secret, now := rand.Text(), time.Now().UTC()
@@ -152,13 +155,13 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request, a record) (login
 	return l, nil
 }
 
-// secure reports whether the browser speaks TLS, to us or to a proxy in front.
-// A forged header keeps its sender's own cookie from plain HTTP and nothing else.
+// secure reports whether the browser uses TLS, to us or to a proxy in front. A forged
+// header only keeps its sender's own cookie away from plain HTTP.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
-// cookieNameFor returns the name that a login's cookie has for this browser.
+// cookieNameFor returns the name of the login cookie for this browser.
 func cookieNameFor(r *http.Request) string {
 	if secure(r) {
 		return hostPrefix + cookieName
@@ -178,7 +181,7 @@ func (c *Console) endLogin(ctx context.Context, id string) error {
 	return c.drop(ctx, loginPrefix+id)
 }
 
-// drop removes a value; one that is not there is no error.
+// drop removes a value. It is no error if the value is not there.
 func (c *Console) drop(ctx context.Context, key string) error {
 	for range 5 {
 		_, rev, ok := c.cfg.Keeper.Get(key)
@@ -192,7 +195,7 @@ func (c *Console) drop(ctx context.Context, key string) error {
 	return errBusy
 }
 
-// endLogins ends all of an account's logins but one.
+// endLogins ends all of an account's logins except one.
 func (c *Console) endLogins(ctx context.Context, account, but string) {
 	for id, l := range c.logins() {
 		if l.Account == account && id != but {
@@ -214,7 +217,7 @@ func (c *Console) logins() map[string]login {
 	return all
 }
 
-// forgetLogins removes logins that have ended, and the oldest if there are too many.
+// forgetLogins removes logins that have ended, and the oldest ones if there are too many.
 func (c *Console) forgetLogins(ctx context.Context) {
 	all, now := c.logins(), time.Now()
 	ids := make([]string, 0, len(all))
@@ -232,7 +235,7 @@ func (c *Console) forgetLogins(ctx context.Context) {
 	}
 }
 
-// loginList is what an account, or with all everybody, is signed in at.
+// loginList returns the logins of an account, or of everybody if all is set.
 func (c *Console) loginList(account, current string, all bool) []Login {
 	list := []Login{}
 	for id, l := range c.logins() {

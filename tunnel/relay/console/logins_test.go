@@ -27,9 +27,9 @@ func TestLoginsEndByTheClock(t *testing.T) {
 	}
 }
 
-// TestLoginsEndWithTheAdminToken has a browser that was signed in by an admin
-// token come again once the relay was started with that token or another, and
-// with the store as it was.
+// TestLoginsEndWithTheAdminToken brings back a browser that was signed in with an admin
+// token, after the relay was restarted with the same token or another, and with the same
+// store.
 func TestLoginsEndWithTheAdminToken(t *testing.T) {
 	long := strings.Repeat("a", sureLength)
 	for _, c := range []struct {

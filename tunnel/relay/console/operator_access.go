@@ -21,11 +21,11 @@ const (
 	maxExport   = 10_000_000
 	liveComment = 15 * time.Second
 	liveWrite   = 10 * time.Second // for one event
-	maxLive     = 64               // readers at once
+	maxLive     = 64               // readers at the same time
 )
 
-// extend gives the next bit of a stream its time.
-func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) } // not every writer has deadlines
+// extend restarts the time limit for the next part of a stream.
+func (s *stream) extend() { _ = s.c.SetWriteDeadline(time.Now().Add(liveWrite)) } // not every writer supports deadlines
 
 func (s *stream) flush() { _ = s.c.Flush() }
 
@@ -33,8 +33,8 @@ var accessParameters = []string{
 	"endpoint_id", "client_id", "key", "node", "host", "address", "user", "country", "path", "method", "refused", "status", "since", "until",
 }
 
-// accessOf reads a question to the access log, with more parameters than every
-// such question has.
+// accessOf parses a question to the access log. more lists parameters that are allowed in
+// addition to the common ones.
 func accessOf(r *http.Request, limit, maxLimit int, more ...string) (Access, error) {
 	v, err := readQuery(r, slices.Concat(accessParameters, more)...)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Console) searchAccess(w http.ResponseWriter, r *http.Request) error {
 	return give(w, page, err)
 }
 
-// exportAccess writes all that is found, as it is found.
+// exportAccess writes all matching events as they are found.
 func (c *Console) exportAccess(w http.ResponseWriter, r *http.Request) error {
 	q, err := accessOf(r, 0, maxExport, "limit", "format")
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Console) exportAccess(w http.ResponseWriter, r *http.Request) error {
 	case "csv":
 		out := startStream(w, "text/csv; charset=utf-8; header=present", "adit-access.csv")
 		row := newRow(out)
-		begin := func() error { // not before the question is known to be one: its refusal is an answer
+		begin := func() error { // only once the question is known to be valid, so that a refusal can still be an answer
 			if out.started {
 				return nil
 			}
@@ -141,8 +141,8 @@ func accessRow(e *wire.Access) []string {
 	return fields
 }
 
-// harmless keeps what a visitor has written from being a formula where the file
-// is opened as a table.
+// harmless keeps a visitor's text from being a formula when the file is opened in a
+// spreadsheet.
 func harmless(f string) string {
 	if f != "" && strings.ContainsRune("=+-@\t\r", rune(f[0])) {
 		return "'" + f
@@ -150,7 +150,7 @@ func harmless(f string) string {
 	return f
 }
 
-// liveAccess writes events as they come, for as long as who asked may read them.
+// liveAccess writes events as they come, for as long as the requester may read them.
 func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 	q, err := accessOf(r, 0, 0)
 	if err != nil {
@@ -164,11 +164,12 @@ func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
 	out := startStream(w, "text/event-stream", "")
-	var mu sync.Mutex // comments come from beside
+	var mu sync.Mutex // comments come from another goroutine
 	send := func(text string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		// Somebody else's wrong tries from the same address say nothing of this one.
+		// Failed attempts of someone else from the same address do not affect this
+		// requester.
 		if _, err := c.identify(r); err != nil && !errors.Is(err, errTries) {
 			return err
 		}

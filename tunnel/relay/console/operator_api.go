@@ -11,13 +11,13 @@ import (
 	"adit/tunnel/relay/audit"
 )
 
-// route is a path that asks for the operator.
+// route is a route for the operator.
 type route = struct {
 	pattern string
 	serve   func(http.ResponseWriter, *http.Request) error
 }
 
-// operatorRoutes are those about clients' scopes, access events, the audit log,
+// operatorRoutes returns the routes for clients' scopes, access events, the audit log,
 // sinks, domains and settings.
 func (c *Console) operatorRoutes() []route {
 	relay := c.cfg.Relay
@@ -99,7 +99,7 @@ func (c *Console) setClient(w http.ResponseWriter, r *http.Request) error {
 	return giveTagged(w, v.Tag, v, err)
 }
 
-// searchAudit answers a page of the audit log.
+// searchAudit answers with a page of the audit log.
 func (c *Console) searchAudit(w http.ResponseWriter, r *http.Request) error {
 	v, err := readQuery(r, "action", "actor", "target", "q", "since", "until", "limit", "before")
 	if err != nil {
@@ -124,8 +124,8 @@ func (c *Console) searchAudit(w http.ResponseWriter, r *http.Request) error {
 	return give(w, page, err)
 }
 
-// verifyAudit checks the chain, and that it has the head that was noted earlier,
-// if one is given.
+// verifyAudit checks the chain, and that it contains the head noted earlier, if one is
+// given.
 func (c *Console) verifyAudit(w http.ResponseWriter, r *http.Request) error {
 	q, err := readQuery(r, "head")
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
 	return out.end(err)
 }
 
-// stream is an answer that is written bit by bit; each bit has its own time.
+// stream is an answer that is written in parts. Each part has its own time limit.
 type stream struct {
 	w       http.ResponseWriter
 	c       *http.ResponseController
@@ -157,9 +157,9 @@ type stream struct {
 
 func startStream(w http.ResponseWriter, media, file string) *stream {
 	s := &stream{w: w, c: http.NewResponseController(w)}
-	// The request is read; what is left of the server's time for that must not end
-	// an answer that takes longer.
-	_ = s.c.SetReadDeadline(time.Time{}) // not every writer has deadlines
+	// The request has been read. The rest of the server's time for that must not end an
+	// answer that takes longer.
+	_ = s.c.SetReadDeadline(time.Time{}) // not every writer supports deadlines
 	s.begin = func() {
 		s.started = true
 		w.Header().Set("Content-Type", media)
@@ -182,8 +182,8 @@ func (s *stream) write(text []byte) error {
 
 func (s *stream) line(text []byte) error { return s.write(append(text, '\n')) }
 
-// end answers an error that came before the first bit; one that comes later
-// breaks the connection, so that half of an export is not taken for the whole.
+// end answers with an error that occurred before the first part. A later error breaks the
+// connection, so that half an export is not taken for the whole.
 func (s *stream) end(err error) error {
 	if !s.started {
 		if err == nil {

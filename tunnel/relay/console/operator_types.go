@@ -12,17 +12,17 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Operator is the part of Relay about clients, access events, the audit log,
-// sinks and settings.
+// Operator is the part of Relay for clients, access events, the audit log, sinks and
+// settings.
 type Operator interface {
 	Client(name string) (Client, error)
 	SetClient(ctx context.Context, name string, scope Scope, e Expected) (Client, error)
 	Access(ctx context.Context, q Access) (AccessPage, error)
 	ExportAccess(ctx context.Context, q Access, give func(*wire.Access) error) error
 	FollowAccess(ctx context.Context, q Access, give func(list []wire.Access, missed int) error) error
-	// BeginChange is called before ctx's actor changes something, and refuses that
-	// while too many lines wait for the audit log. end follows the last Record of it,
-	// and is told how it went.
+	// BeginChange must be called before ctx's actor changes something. It refuses while
+	// too many lines wait for the audit log. end must be called with the result after the
+	// last Record of the change.
 	BeginChange(ctx context.Context, what string) (end func(error), err error)
 	// Record writes a change into the audit log, in the name of ctx's actor.
 	Record(ctx context.Context, action, target string, detail any)
@@ -34,10 +34,11 @@ type Operator interface {
 	SetSink(ctx context.Context, name string, document []byte, e Expected) (Sink, error)
 	DeleteSink(ctx context.Context, name string, e Expected) error
 	TestSink(ctx context.Context, name string) (SinkTest, error)
-	// EndSignIns ends all sign-ins that a visitor has now.
+	// EndSignIns ends all current sign-ins of a visitor.
 	EndSignIns(ctx context.Context, user string) (EndedSignIns, error)
 	DomainList(ctx context.Context) []Domain
-	// ErrorList is what agents reported, those that left too, newest first.
+	// ErrorList returns what agents reported, including agents that have left, newest
+	// first.
 	ErrorList() []ReportedError
 	Settings(ctx context.Context) (Settings, error)
 }
@@ -45,7 +46,7 @@ type Operator interface {
 // Scope is what a client may have.
 type Scope = scope.Scope
 
-// Usage is what a client's visitors moved this month.
+// Usage is how much a client's visitors have moved this month.
 type Usage struct {
 	Month    string `json:"month"`
 	BytesIn  int64  `json:"bytes_in"`
@@ -54,18 +55,18 @@ type Usage struct {
 	State    string `json:"state"` // ok, near, over, throttled, stopped
 }
 
-// Record is a DNS TXT record that proves names outside of the relay's domain.
+// Record is a DNS TXT record that proves names outside the relay's domain.
 type Record struct {
 	Name  string `json:"record"` // DOMAIN stands for the name or one above it
 	Value string `json:"value"`
 }
 
-// AccessPage is a turn of a search, newest first.
+// AccessPage is the result of one turn of a search, newest first.
 type AccessPage = accesslog.Page
 
-// Sink is where events are sent on.
+// Sink is a destination for events.
 type Sink struct {
-	Tag         string    `json:"-"` // the ETag: another one with every change
+	Tag         string    `json:"-"` // the ETag, which changes with every change
 	Name        string    `json:"name"`
 	Type        string    `json:"type"`
 	URL         string    `json:"url,omitempty"`
@@ -80,9 +81,9 @@ type Sink struct {
 	State       SinkState `json:"state"`
 }
 
-// BareURL is the URL of a webhook as those see it who may not change the sink, and as
-// the audit log has it, from which nothing is ever deleted: some receivers take
-// their key in the path or the query.
+// BareURL returns the URL of a webhook as shown to those who may not change the sink, and
+// in the audit log, from which nothing is ever deleted. Some receivers have their key in
+// the path or the query.
 func (s Sink) BareURL() string {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
@@ -95,7 +96,7 @@ func (s Sink) BareURL() string {
 	return bare
 }
 
-// SinkState is how a sink fares at one node, since it started.
+// SinkState is the state of a sink at one node since it started.
 type SinkState struct {
 	Node        string     `json:"node"`
 	Sent        uint64     `json:"sent"`
@@ -107,7 +108,7 @@ type SinkState struct {
 	LastSentAt  *time.Time `json:"last_sent_at,omitempty"`
 }
 
-// SinkTest is what became of an event that was sent to try a sink.
+// SinkTest is the result of sending a test event to a sink.
 type SinkTest struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
@@ -118,38 +119,38 @@ type Domain struct {
 	Domain   string     `json:"domain"`
 	Client   string     `json:"client"`
 	ClientID string     `json:"client_id"`
-	Custom   bool       `json:"custom"` // outside of the relay's domain
+	Custom   bool       `json:"custom"` // outside the relay's domain
 	ProvedAt *time.Time `json:"proved_at,omitempty"`
 	Proof    string     `json:"proof,omitempty"`
 	Running  bool       `json:"running"`
-	// Certificate is what visitors of the name are shown by this node.
+	// Certificate is what this node shows to visitors of the name.
 	Certificate *Certificate `json:"certificate,omitempty"`
 }
 
-// Where a certificate comes from.
+// The sources of a certificate.
 const (
 	CertificateFile  = "file"  // tls_cert
 	CertificateACME  = "acme"  // a public authority
 	CertificateLocal = "local" // the relay's own authority
 )
 
-// Certificate is how it stands with a domain's certificate. Without NotAfter
-// there is none yet.
+// Certificate is the state of a domain's certificate. Without NotAfter, there is none
+// yet.
 type Certificate struct {
 	Source   string     `json:"source"`
 	Issuer   string     `json:"issuer,omitempty"`
 	NotAfter *time.Time `json:"not_after,omitempty"`
 	Trying   bool       `json:"trying"`
-	Error    string     `json:"error,omitempty"` // of the last try to get one
+	Error    string     `json:"error,omitempty"` // of the last attempt to get one
 }
 
-// ClientError is something that an agent of one client reported of its side.
+// ClientError is something that an agent of one client reported about its side.
 type ClientError struct {
 	store.ClientError
 	PublicURL string `json:"public_url,omitempty"` // of the tunnel, if it is served now
 }
 
-// ReportedError is something that an agent reported of its side.
+// ReportedError is something that an agent reported about its side.
 type ReportedError struct {
 	ClientError
 	Client    string `json:"client"`
@@ -157,7 +158,7 @@ type ReportedError struct {
 	Connected bool   `json:"connected"` // the client has a session at this node now
 }
 
-// Settings is what is in force.
+// Settings contains the settings in force.
 type Settings struct {
 	Node          string         `json:"node"`
 	Domain        string         `json:"domain"`
@@ -171,13 +172,13 @@ type Settings struct {
 	Limits        map[string]any `json:"limits"`
 }
 
-// SignInSettings is what visitors can sign in with.
+// SignInSettings says how visitors can sign in.
 type SignInSettings struct {
 	CallbackURL string           `json:"callback_url"` // to register with providers
 	Providers   []SignInProvider `json:"providers"`
 }
 
-// EndedSignIns says whose sign-ins count no more, if they are older.
+// EndedSignIns says whose sign-ins no longer count, if they are older than EndedAt.
 type EndedSignIns struct {
 	User    string    `json:"user"`
 	EndedAt time.Time `json:"ended_at"`
@@ -187,12 +188,12 @@ type EndedSignIns struct {
 type SignInProvider struct {
 	Name    string     `json:"name"`
 	Type    string     `json:"type"`               // oidc or github
-	Issuer  string     `json:"issuer"`             // URL; of GitHub its site
-	AskedAt *time.Time `json:"asked_at,omitempty"` // last; nil: never yet
-	Error   string     `json:"error,omitempty"`    // of that time
+	Issuer  string     `json:"issuer"`             // URL; for GitHub, its site
+	AskedAt *time.Time `json:"asked_at,omitempty"` // the last time; nil: never
+	Error   string     `json:"error,omitempty"`    // of the last time
 }
 
-// GeoSettings is the database of countries.
+// GeoSettings describes the database of countries.
 type GeoSettings struct {
 	File     string     `json:"file"`
 	LoadedAt *time.Time `json:"loaded_at,omitempty"`
@@ -200,7 +201,7 @@ type GeoSettings struct {
 	Error    string     `json:"error,omitempty"`
 }
 
-// AccessSettings is what is kept of access events.
+// AccessSettings says which access events are kept.
 type AccessSettings struct {
 	Days        int        `json:"days"`
 	Bytes       int64      `json:"bytes"`
@@ -208,7 +209,7 @@ type AccessSettings struct {
 	Oldest      *time.Time `json:"oldest,omitempty"`
 }
 
-// SinkSettings is what sinks may reach.
+// SinkSettings says what sinks may reach.
 type SinkSettings struct {
 	AllowPrivate bool `json:"allow_private"`
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// The cost of a password's hash: argon2id (RFC 9106) over 32 MiB, three passes,
-// some 60 ms of one core.
+// The cost of a password hash: argon2id (RFC 9106) with 32 MiB and three passes, about 60
+// ms of one core.
 const (
 	argonMemory = 32 << 10 // KiB
 	argonTime   = 3
@@ -28,18 +28,18 @@ const (
 	maxPassword = 256 // bytes
 )
 
-// hashes bounds how many passwords are tried at once, so that guesses from many
-// addresses cannot take the machine away from the tunnels.
+// hashes limits how many passwords are tried at once, so that guesses from many addresses
+// cannot starve the tunnels of processor time.
 type hashes struct {
 	slots  chan struct{}
-	memory uint32 // KiB; tests take less
+	memory uint32 // KiB; tests use less
 }
 
 func (h hashes) params() string {
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=1$", h.memory, argonTime)
 }
 
-// hash returns a password's hash in PHC form.
+// hash returns a password's hash in PHC format.
 func (h hashes) hash(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, argonSalt)
 	rand.Read(salt)
@@ -51,8 +51,8 @@ func (h hashes) hash(ctx context.Context, password string) (string, error) {
 	return h.params() + enc.EncodeToString(salt) + "$" + enc.EncodeToString(sum), nil
 }
 
-// check reports whether a password has a hash. A hash that is none takes as long
-// and is nobody's, so that an answer's time does not tell which names there are.
+// check reports whether a password has a hash. An invalid hash takes just as long and
+// matches nothing, so that the response time does not reveal which names exist.
 func (h hashes) check(ctx context.Context, hash, password string) (bool, error) {
 	salt, want := make([]byte, argonSalt), make([]byte, 0, argonSum)
 	if rest, ok := strings.CutPrefix(hash, h.params()); ok {
@@ -77,7 +77,7 @@ func (h hashes) sum(ctx context.Context, password string, salt []byte) ([]byte, 
 	return argon2.IDKey([]byte(password), salt, argonTime, h.memory, 1, argonSum), nil
 }
 
-// checkNewPassword reports what is wrong with a password that someone chose.
+// checkNewPassword returns an error if a chosen password is not acceptable.
 func checkNewPassword(name, password string) error {
 	switch {
 	case utf8.RuneCountInString(password) < minPassword:

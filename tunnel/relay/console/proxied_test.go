@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// proxied is who asks by way of a proxy that adds its peer to X-Forwarded-For.
+// proxied makes requests through a proxy that adds its peer to X-Forwarded-For.
 func proxied(r *running, forwarded string) *browser {
 	return &browser{r: r, header: http.Header{"X-Forwarded-For": {forwarded}}}
 }
 
-// TestStrangerBehindTheSameProxyLocksNobodyOut has the console behind a web server
-// of the same machine, as the documentation does it.
+// TestStrangerBehindTheSameProxyLocksNobodyOut puts the console behind a web server on
+// the same machine, as the documentation does.
 func TestStrangerBehindTheSameProxyLocksNobodyOut(t *testing.T) {
 	r := serve(t)
 	r.owner()

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// query is a query string; it keeps its first fault.
+// query is a query string that remembers its first fault.
 type query struct {
 	url.Values
 	err error
 }
 
-// readQuery refuses parameters that are not among known, or come twice: what is
-// passed over in silence would answer another question than the one asked.
+// readQuery refuses parameters that are not in known, or that occur twice. Ignoring them
+// would answer a different question from the one asked.
 func readQuery(r *http.Request, known ...string) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -33,13 +33,13 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 	return &query{Values: values}, nil
 }
 
-// takesQuery are the routes that read a query string themselves.
+// takesQuery lists the routes that parse a query string themselves.
 var takesQuery = []string{
 	"GET /api/v1/access", "GET /api/v1/access/export", "GET /api/v1/access/live",
 	"GET /api/v1/audit", "GET /api/v1/audit/verify", "GET /api/v1/figures",
 }
 
-// checkQuery refuses a query string where there are no parameters.
+// checkQuery refuses a query string on routes without parameters.
 func checkQuery(r *http.Request, pattern string) error {
 	if r.URL.RawQuery == "" || slices.Contains(takesQuery, pattern) {
 		return nil
@@ -54,7 +54,7 @@ func (q *query) fail(field, format string, args ...any) {
 	}
 }
 
-// limit is how many are asked for, from 1 to most.
+// limit returns how many items are requested, from 1 to most.
 func (q *query) limit(usual, most int) int {
 	text := q.Get("limit")
 	if text == "" {
@@ -67,7 +67,7 @@ func (q *query) limit(usual, most int) int {
 	return n
 }
 
-// status is a status such as 404, or 4 for the class 4xx; 0 if there is none.
+// status returns a status such as 404, or 4 for the class 4xx, or 0 if there is none.
 func (q *query) status() int {
 	text := q.Get("status")
 	if text == "" {

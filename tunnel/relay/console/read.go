@@ -13,7 +13,7 @@ import (
 	"adit/internal/jsonkeys"
 )
 
-// read reads a request's JSON strictly: what it names, and once.
+// read parses a request's JSON strictly: only known fields, and each only once.
 func read(r *http.Request, v any) error {
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
 		return &Error{http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json", ""}
@@ -39,7 +39,7 @@ func read(r *http.Request, v any) error {
 	return misfit(dec.Decode(v))
 }
 
-// misfit says what is wrong with JSON that is not what was asked for.
+// misfit returns an error that says how JSON differs from what was expected.
 func misfit(err error) error {
 	var kind *json.UnmarshalTypeError
 	var when *time.ParseError
@@ -57,7 +57,7 @@ func misfit(err error) error {
 		name = strings.Trim(name, `"`)
 		return invalid(name, "there is no field %s", name)
 	}
-	return invalid("", "a time must be a text as 2026-11-01T00:00:00Z") // no other type reads its JSON itself
+	return invalid("", "a time must be a text as 2026-11-01T00:00:00Z") // no other type parses its own JSON
 }
 
 func badJSON(message string) error {

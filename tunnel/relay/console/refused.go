@@ -8,14 +8,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Refused logins are entries of the audit log up to these bounds: it is kept for
-// good, and strangers must not be able to fill it. All are in the relay's own log.
+// Up to these limits, refused logins become entries of the audit log. It is kept for
+// good, and strangers must not be able to fill it. The relay's own log has all of them.
 const (
 	refusedAtOnce = 100
-	refusedAgain  = 10 * time.Minute // for one more
+	refusedAgain  = 10 * time.Minute // until one more fits
 )
 
-// refusals notes logins that were refused.
+// refusals records refused logins.
 type refusals struct {
 	room    *rate.Limiter
 	omitted atomic.Int64 // since the last entry
@@ -25,8 +25,8 @@ func newRefusals() *refusals {
 	return &refusals{room: rate.NewLimiter(rate.Every(refusedAgain), refusedAtOnce)}
 }
 
-// refused notes that a login was refused, for an account or, without a name, for
-// none that is known. An entry says how many before it had no room.
+// refused records that a login was refused. account is empty if it is not known which. An
+// entry says how many earlier ones were left out.
 func (c *Console) refused(r *http.Request, account string) {
 	c.log.Warn("console: a login was refused", "address", addressOf(r))
 	if !c.refusals.room.Allow() {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// detailed keeps the details of what is noted.
+// detailed keeps the details of what is recorded.
 type detailed struct {
 	fakeRelay
 	details []string

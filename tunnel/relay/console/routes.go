@@ -9,16 +9,16 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// ownRoute is a route of what the console itself keeps, or of what it does not show
-// alike to all who may ask.
+// ownRoute is a route for the console's own data, or for data that is not shown alike to
+// all who may read it.
 type ownRoute struct {
 	pattern string
 	need    need
 	serve   func(http.ResponseWriter, *http.Request, who) error
 }
 
-// ownRoutes are those for signing in, for accounts, logins and API tokens, for reading
-// sinks, and for questions to policies.
+// ownRoutes returns the routes for signing in, for accounts, logins and API tokens, for
+// reading sinks, and for explaining policies.
 func (c *Console) ownRoutes() []ownRoute {
 	plain := func(f func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request, who) error {
 		return func(w http.ResponseWriter, r *http.Request, _ who) error { return f(w, r) }
@@ -36,7 +36,7 @@ func (c *Console) ownRoutes() []ownRoute {
 
 		{"GET /api/v1/figures", needRead, plain(c.figures)},
 
-		{"POST /api/v1/policies/{target}/explain", needRead, c.explain}, // a question
+		{"POST /api/v1/policies/{target}/explain", needRead, c.explain}, // changes nothing
 
 		{"GET /api/v1/sinks", needRead, c.listSinks},
 		{"GET /api/v1/sinks/{name}", needRead, c.showSink},
@@ -68,11 +68,11 @@ func (c *Console) ownRoutes() []ownRoute {
 	}
 }
 
-// needOf is what a route of the relay's own asks for: who is let in may read,
-// unless it is a secret, and who may write, write.
+// needOf returns what a route of the relay requires: whoever is let in may read
+// everything but secrets, and whoever may write may write.
 func needOf(pattern string) need {
 	switch pattern {
-	case "GET /api/v1/backup": // it has private keys
+	case "GET /api/v1/backup": // contains private keys
 		return needAdmin
 	}
 	if strings.HasPrefix(pattern, "GET ") {
@@ -81,7 +81,7 @@ func needOf(pattern string) need {
 	return needWrite
 }
 
-// listSinks answers with the sinks, as showSink shows each.
+// listSinks answers with all sinks, each in the form of showSink.
 func (c *Console) listSinks(w http.ResponseWriter, _ *http.Request, who who) error {
 	list := []Sink{}
 	for _, v := range c.cfg.Relay.SinkList() {
@@ -90,7 +90,8 @@ func (c *Console) listSinks(w http.ResponseWriter, _ *http.Request, who who) err
 	return write(w, http.StatusOK, items{list})
 }
 
-// showSink answers with a sink: whole to who may change it, without its key to others.
+// showSink answers with a sink: complete for those who may change it, without its key for
+// others.
 func (c *Console) showSink(w http.ResponseWriter, r *http.Request, who who) error {
 	v, err := c.cfg.Relay.Sink(r.PathValue("name"))
 	return giveTagged(w, v.Tag, v.shownTo(who), err)
@@ -103,7 +104,7 @@ func (s Sink) shownTo(who who) Sink {
 	return s
 }
 
-// figures answers with the last hour, or with span=day.
+// figures answers with the figures of the last hour, or of the last day with span=day.
 func (c *Console) figures(w http.ResponseWriter, r *http.Request) error {
 	q, err := readQuery(r, "span")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"adit/tunnel/relay/audit"
 )
 
-// SignedIn says who is signed in, and whether anybody can be.
+// SignedIn says who is signed in, and whether anybody can sign in.
 type SignedIn struct {
 	In          bool       `json:"signed_in"`
 	SetupNeeded bool       `json:"setup_needed"` // nobody has an account yet
@@ -44,7 +44,7 @@ func (c *Console) sessionOf(w who) SignedIn {
 	return s
 }
 
-// signIn signs a browser in, by an account or by the admin token.
+// signIn signs a browser in with an account or with the admin token.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Name     string `json:"name"`
@@ -59,7 +59,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if !c.limits.Take(key) && !c.sureOf(q.Token) {
 		return errTries
 	}
-	var a record // none: by the admin token
+	var a record // empty: by the admin token
 	var err error
 	switch {
 	case q.Token != "":
@@ -91,10 +91,10 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	return c.signedIn(w, r, a)
 }
 
-// signedIn gives the browser its cookie and says who it is now: an account, or
-// without a name who has the admin token.
+// signedIn gives the browser its cookie and answers who it is now: an account, or without
+// a name the holder of the admin token.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, a record) error {
-	// A browser that signs in anew has one login, not two.
+	// A browser that signs in again has one login, not two.
 	if _, id, ok := c.loginOf(r); ok {
 		if err := c.endLogin(r.Context(), id); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// setup makes the first account, for who has the code that the relay printed.
+// setup creates the first account for whoever has the code that the relay printed.
 func (c *Console) setup(w http.ResponseWriter, r *http.Request) (err error) {
 	var q struct {
 		Code     string `json:"code"`
@@ -132,7 +132,7 @@ func (c *Console) setup(w http.ResponseWriter, r *http.Request) (err error) {
 	if !c.limits.Take(key) {
 		return errTries
 	}
-	c.setupMu.Lock() // so that a code that is right twice at once works once
+	c.setupMu.Lock() // so that the right code, used twice at the same time, works only once
 	defer c.setupMu.Unlock()
 	if !c.setupNeeded() {
 		return &Error{http.StatusConflict, "conflict", "an administrator was set up already; sign in", ""}

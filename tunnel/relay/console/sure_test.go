@@ -12,7 +12,7 @@ const (
 	wrongLogin = `{"name":"ann","password":"guess guess"}`
 )
 
-// exhaust makes wrong tries until none is left.
+// exhaust makes failed attempts until none are left.
 func exhaust(b *browser) {
 	b.r.t.Helper()
 	for range guess.AtOnce {
@@ -21,9 +21,9 @@ func exhaust(b *browser) {
 	b.want(429, "POST", "/api/v1/session", rightLogin)
 }
 
-// TestSecretsThatNobodyGuessesAreNotLockedOut holds that programs, and the commands
-// on the relay's machine, are let in however many wrong tries come from their
-// address. What a person may have chosen waits.
+// TestSecretsThatNobodyGuessesAreNotLockedOut checks that programs, and the commands on
+// the relay's machine, are let in however many failed attempts come from their address. A
+// secret that a person may have chosen has to wait.
 func TestSecretsThatNobodyGuessesAreNotLockedOut(t *testing.T) {
 	r := serve(t)
 	owner := r.owner()

@@ -15,7 +15,7 @@ import (
 	"adit/tunnel/relay/audit"
 )
 
-// Scopes of API tokens. Neither reaches accounts, tokens and backups.
+// The scopes of API tokens. None of them gives access to accounts, tokens or backups.
 const (
 	ScopeRead  = "read"
 	ScopeWrite = "write" // and read
@@ -28,7 +28,7 @@ const (
 	maxTokenYears = 10
 )
 
-// tokenRecord is an API token as it is kept, under the hash of its secret.
+// tokenRecord is an API token as it is stored, under the hash of its secret.
 type tokenRecord struct {
 	Name    string    `json:"name"`
 	Scope   string    `json:"scope"`
@@ -50,7 +50,7 @@ type APIToken struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"` // at this node, since it started
 }
 
-// NewAPIToken is what adding an API token gives, once.
+// NewAPIToken is the result of adding an API token, shown only once.
 type NewAPIToken struct {
 	APIToken
 	Token string `json:"token"`
@@ -92,7 +92,7 @@ func (c *Console) tokenList() []APIToken {
 	return list
 }
 
-// newToken makes an API token. If expires is zero, it works until it is deleted.
+// newToken creates an API token. If expires is zero, it works until it is deleted.
 func (c *Console) newToken(ctx context.Context, name, scope string, expires time.Time) (NewAPIToken, error) {
 	all := c.tokens()
 	switch now := time.Now(); {
@@ -124,7 +124,7 @@ func (c *Console) newToken(ctx context.Context, name, scope string, expires time
 	return NewAPIToken{c.shownToken(sumOf(text), t), text}, nil
 }
 
-// dropToken ends an API token and returns its name.
+// dropToken deletes an API token and returns its name.
 func (c *Console) dropToken(ctx context.Context, id string) (string, error) {
 	for sum, t := range c.tokens() {
 		if sum[:16] != id {
@@ -135,8 +135,8 @@ func (c *Console) dropToken(ctx context.Context, id string) (string, error) {
 	return "", &Error{http.StatusNotFound, "not_found", "there is no such API token", ""}
 }
 
-// tokenOf returns the API token of a secret. What is looked up is the secret's
-// hash, so the time that it takes tells nothing about any secret.
+// tokenOf returns the API token of a secret. The lookup uses the secret's hash, so the
+// time that it takes reveals nothing about any secret.
 func (c *Console) tokenOf(secret string) (tokenRecord, bool) {
 	sum := sumOf(secret)
 	var t tokenRecord

@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// One-time codes as RFC 6238 has them, with what authenticator apps take for
-// granted: SHA-1, six digits, steps of 30 s.
+// One-time codes according to RFC 6238, with the parameters that authenticator apps
+// assume: SHA-1, six digits, steps of 30 s.
 const (
 	totpStep      = 30 // seconds
 	totpDigits    = 6
-	totpSkew      = 1 // steps that a clock may be off, to each side
+	totpSkew      = 1 // steps by which a clock may be off in either direction
 	totpSecret    = 20
 	recoveryCodes = 10
 )
 
 var base32Plain = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// newTOTPSecret returns a secret as apps take it.
+// newTOTPSecret returns a secret in the format that apps accept.
 func newTOTPSecret() string {
 	b := make([]byte, totpSecret)
 	rand.Read(b)
 	return base32Plain.EncodeToString(b)
 }
 
-// totpURI is what an app reads from a QR code (Google Authenticator's Key URI
+// totpURI returns what an app reads from a QR code (Google Authenticator's Key URI
 // format).
 func totpURI(issuer, account, secret string) string {
 	return "otpauth://totp/" + url.PathEscape(issuer+":"+account) + "?" + url.Values{
@@ -42,7 +42,7 @@ func totpURI(issuer, account, secret string) string {
 	}.Encode()
 }
 
-// totpCode is the code of a step (RFC 4226 section 5.3).
+// totpCode returns the code of a step (RFC 4226 section 5.3).
 func totpCode(key []byte, step int64) string {
 	mac := hmac.New(sha1.New, key)
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(step)))
@@ -52,8 +52,8 @@ func totpCode(key []byte, step int64) string {
 	return fmt.Sprintf("%0*d", totpDigits, n%1_000_000)
 }
 
-// checkTOTP returns the step of a code, if it is one of a step around now that
-// comes after the last one used: each code works once.
+// checkTOTP returns the step of a code, if that step is close to now and later than the
+// last one used, so that each code works once.
 func checkTOTP(secret, code string, now time.Time, last int64) (step int64, ok bool) {
 	key, err := base32Plain.DecodeString(secret)
 	if err != nil || len(key) == 0 || len(code) != totpDigits {
@@ -67,8 +67,8 @@ func checkTOTP(secret, code string, now time.Time, last int64) (step int64, ok b
 	return step, ok
 }
 
-// newRecoveryCodes returns codes for a lost phone, and their hashes to keep. A
-// code has 50 random bits, and guesses are counted, so a plain hash does.
+// newRecoveryCodes returns codes for a lost phone, and the hashes to store. A code has 50
+// random bits and guesses are counted, so a plain hash is enough.
 func newRecoveryCodes() (codes, kept []string) {
 	for range recoveryCodes {
 		text := strings.ToLower(rand.Text()[:10])
@@ -83,7 +83,7 @@ func recoveryHash(code string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// plainCode is a code as people type it, without what they put between.
+// plainCode normalises a code as people type it, by removing separators.
 func plainCode(code string) string {
 	return strings.ToUpper(strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' {

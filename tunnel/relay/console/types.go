@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Status is the relay at a glance.
+// Status is a summary of the relay.
 type Status struct {
 	State        string    `json:"status"` // "ok" or "draining"
 	Store        string    `json:"store"`  // here, away, silent, full, lost: see store.Condition
@@ -31,7 +31,7 @@ type Status struct {
 
 // Client is a client as the operator sees it.
 type Client struct {
-	Tag       string        `json:"-"` // the ETag of its scope, of one client
+	Tag       string        `json:"-"` // the ETag of its scope; only for a single client
 	Name      string        `json:"name"`
 	ClientID  string        `json:"client_id"`
 	State     string        `json:"state"` // active, expired, revoked
@@ -44,18 +44,18 @@ type Client struct {
 	Scope     Scope         `json:"scope"`
 	Usage     Usage         `json:"usage"`
 	Seen      *store.Seen   `json:"seen,omitempty"`
-	Proof     *Record       `json:"proof,omitempty"`  // of one client
-	Errors    []ClientError `json:"errors,omitempty"` // of one client, newest first
+	Proof     *Record       `json:"proof,omitempty"`  // only for a single client
+	Errors    []ClientError `json:"errors,omitempty"` // only for a single client, newest first
 }
 
-// Token tells a client's tokens apart.
+// Token identifies one of a client's tokens.
 type Token struct {
 	Hint      string     `json:"hint"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
-// NewToken is what adding a client or rotating its token gives, once.
+// NewToken is the result of adding a client or rotating its token, shown only once.
 type NewToken struct {
 	Name      string `json:"name"`
 	ClientID  string `json:"client_id"`
@@ -82,7 +82,7 @@ type Session struct {
 	Errors        []wire.AgentError `json:"errors,omitempty"`
 }
 
-// Endpoint is one public face that is served now.
+// Endpoint is one public face that is being served.
 type Endpoint struct {
 	ID          string      `json:"id"`
 	Target      string      `json:"target"`
@@ -104,13 +104,13 @@ type Connections struct {
 	Total int64 `json:"total"`
 }
 
-// Bytes counts payload, in from visitors and out to them.
+// Bytes counts payload: in from visitors, out to them.
 type Bytes struct {
 	In  int64 `json:"in"`
 	Out int64 `json:"out"`
 }
 
-// Claim is a name or port that a client keeps, running or not.
+// Claim is a name or port that a client has, whether or not it is in use.
 type Claim struct {
 	Target    string    `json:"target"`
 	Client    string    `json:"client"`
@@ -121,14 +121,14 @@ type Claim struct {
 
 // Policy is the policy of a target: a domain, or "tcp.PORT" or "udp.PORT".
 type Policy struct {
-	Tag       string          `json:"-"` // the ETag: another one with every change
+	Tag       string          `json:"-"` // the ETag, which changes with every change
 	Target    string          `json:"target"`
 	ChangedAt time.Time       `json:"changed_at"`
 	SetBy     string          `json:"set_by"` // "operator", or a client's name
 	Policy    policy.Document `json:"policy"`
 }
 
-// Question is what explain is asked.
+// Question describes a visitor to explain.
 type Question struct {
 	Target   string `json:"target"`
 	Address  string `json:"address"`
@@ -136,16 +136,17 @@ type Question struct {
 	At       string `json:"at,omitempty"` // a time; empty: now
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
-	// Email and Groups are of one who has signed in.
+	// Email and Groups belong to a visitor that has signed in.
 	Email  string   `json:"email,omitempty"`
 	Groups []string `json:"groups,omitempty"`
-	Signed bool     `json:"signed,omitempty"` // it is a webhook whose signature is right
-	// Certificate is what the visitor presents, as PEM, its own first; empty: nothing.
+	Signed bool     `json:"signed,omitempty"` // it is a webhook with a valid signature
+	// Certificate is what the visitor presents, as PEM, with its own certificate first.
+	// If empty, nothing.
 	Certificate string `json:"certificate,omitempty"`
 	Type        string `json:"type,omitempty"`
 }
 
-// Explanation says what would become of a visitor, and which rule decides.
+// Explanation says what would happen to a visitor, and which rule decides.
 type Explanation struct {
 	Target  string        `json:"target"`
 	Path    string        `json:"path,omitempty"`
@@ -158,10 +159,10 @@ type Explanation struct {
 	Steps   []policy.Step `json:"steps"`
 }
 
-// Access is a question to the access log. Zero fields ask for everything.
+// Access is a question to the access log. A zero field selects all.
 type Access = accesslog.Question
 
-// Error is a request that cannot be done; it becomes the answer.
+// Error is a request that cannot be carried out. It becomes the answer.
 type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
@@ -171,7 +172,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// envelope is around every answer with a body.
+// envelope wraps every answer that has a body.
 type envelope struct {
 	Data  any    `json:"data,omitempty"`
 	Error *Error `json:"error,omitempty"`

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// visitorOf is the address of who asks: the peer's, or if that is a trusted proxy,
-// of the last in X-Forwarded-For that is none. What stands before it is the
-// visitor's own word.
+// visitorOf returns the address of the requester. That is the peer's or, if the peer is a
+// trusted proxy, the last one in X-Forwarded-For that is not a trusted proxy. Anything
+// before it is the requester's own claim.
 func (c *Console) visitorOf(r *http.Request) string {
 	peer := addressOf(r)
 	if a, ok := hopAddr(peer); !ok || !c.trusted(a) {
@@ -32,7 +32,7 @@ func (c *Console) trusted(a netip.Addr) bool {
 	return slices.ContainsFunc(c.cfg.Trusted, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// hopAddr reads an address, as a proxy may write it: with a port or brackets.
+// hopAddr parses an address as a proxy may write it: with a port or brackets.
 func hopAddr(text string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
 	if err != nil {

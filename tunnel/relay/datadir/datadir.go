@@ -1,6 +1,6 @@
-// Package datadir has the files in a relay's data folder that its store does not keep:
-// who the node is, what its operator signs in with, and where commands on its machine
-// find it.
+// Package datadir manages the files in a relay's data folder that are not part of its
+// store: the identity of the node, the credentials that its operator signs in with, and
+// where commands on the same machine find it.
 package datadir
 
 import (
@@ -19,16 +19,16 @@ import (
 	"adit/internal/atomicfile"
 )
 
-// Names in the data folder.
+// Names of files in the data folder.
 const (
 	AdminTokenFile = "admin_token"
 	RuntimeFile    = "relay-runtime.json"
-	// SetupCodeFile has the code for the first administrator, until there is one.
+	// SetupCodeFile contains the code for the first administrator, until there is one.
 	SetupCodeFile = "setup_code"
 	NodeFile      = "node.json"
-	// ResetKeyFile has the key of HTTP/3's stateless resets, in hexadecimal.
+	// ResetKeyFile contains the key for HTTP/3's stateless resets, in hexadecimal.
 	ResetKeyFile = "quic_reset_key"
-	// CAFile is the certificate that visitors trust where the relay has no public one.
+	// CAFile is the certificate that visitors must trust if the relay has no public one.
 	CAFile = "ca.pem"
 )
 
@@ -37,7 +37,7 @@ const (
 	leastSecret = 16 // characters
 )
 
-// Runtime is where a running relay's admin API is, for commands on its machine.
+// Runtime says where a running relay's admin API is, for commands on its machine.
 type Runtime struct {
 	ConsoleURL string    `json:"console_url"`
 	TokenFile  string    `json:"token_file"`
@@ -58,7 +58,7 @@ func ReadRuntime(dir string) (Runtime, error) {
 	return info, nil
 }
 
-// WriteRuntime writes the file that commands on this machine find the relay by.
+// WriteRuntime writes the file through which commands on this machine find the relay.
 func WriteRuntime(dir string, info Runtime) (remove func(), err error) {
 	path := filepath.Join(dir, RuntimeFile)
 	data, err := json.MarshalIndent(info, "", "  ")
@@ -71,14 +71,14 @@ func WriteRuntime(dir string, info Runtime) (remove func(), err error) {
 	return func() { os.Remove(path) }, nil
 }
 
-// Founded reports whether a relay ran with its data in a folder: then it has CAFile, which
-// is written once the store has what it must not lose.
+// Founded reports whether a relay has run with its data in a folder. If so, the folder
+// contains CAFile, which is written once the store has what it must not lose.
 func Founded(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, CAFile))
 	return err == nil
 }
 
-// AdminToken reads the admin token, or makes one.
+// AdminToken reads the admin token, or creates one.
 func AdminToken(dir string) (string, error) {
 	path := filepath.Join(dir, AdminTokenFile)
 	data, err := os.ReadFile(path)
@@ -108,7 +108,7 @@ func WriteAdminToken(dir, token string) error {
 	return nil
 }
 
-// SetupCode reads the set-up code, or makes one.
+// SetupCode reads the set-up code, or creates one.
 func SetupCode(dir string) (string, error) {
 	path := filepath.Join(dir, SetupCodeFile)
 	data, err := os.ReadFile(path)
@@ -126,7 +126,7 @@ func SetupCode(dir string) (string, error) {
 	return code, nil
 }
 
-// RemoveSetupCode removes the set-up code's file, if it is there.
+// RemoveSetupCode removes the set-up code's file, if it exists.
 func RemoveSetupCode(dir string) error {
 	if err := os.Remove(filepath.Join(dir, SetupCodeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -134,7 +134,7 @@ func RemoveSetupCode(dir string) error {
 	return nil
 }
 
-// NodeID reads the id that the data folder gives the node, or makes one.
+// NodeID reads the id of the node from the data folder, or creates one.
 func NodeID(dir string) (string, error) {
 	path := filepath.Join(dir, NodeFile)
 	var saved struct {
@@ -162,9 +162,9 @@ func NodeID(dir string) (string, error) {
 	return saved.ID, nil
 }
 
-// ResetKey reads the key by which a node tells visitors by HTTP/3 that it has nothing of
-// their connections any more, or makes one. Each node has its own: with another's, a
-// stranger could have one node end the connections of the other (RFC 9000, section 21.11).
+// ResetKey reads the key with which a node tells visitors over HTTP/3 that it no longer
+// has their connections, or creates one. Each node has its own key. With a shared one, a
+// stranger could make one node end the connections of another (RFC 9000, section 21.11).
 func ResetKey(dir string) (key [32]byte, err error) {
 	path := filepath.Join(dir, ResetKeyFile)
 	data, err := os.ReadFile(path)

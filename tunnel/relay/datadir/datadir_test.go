@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestWhatIsMadeOnceStays has each of what a folder is given at the first start, and
-// what is said of a file that cannot be it.
+// TestWhatIsMadeOnceStays checks everything that a folder gets at the first start, and
+// the messages about files with invalid contents.
 func TestWhatIsMadeOnceStays(t *testing.T) {
 	for file, c := range map[string]struct {
 		read       func(dir string) (string, error)
@@ -58,7 +58,7 @@ func TestWhatIsMadeOnceStays(t *testing.T) {
 	}
 }
 
-// resetKey is ResetKey, whose key is no text.
+// resetKey is ResetKey with the key as text.
 func resetKey(dir string) (string, error) {
 	key, err := ResetKey(dir)
 	return string(key[:]), err

@@ -1,6 +1,6 @@
-// Package far has the agents that are connected to other nodes of the relay, and puts
-// their tunnels behind endpoints here as far as the claims say that they may be. How
-// nodes tell each other of agents is package nodes', which calls it.
+// Package far keeps track of the agents that are connected to other nodes of the relay,
+// and puts their tunnels behind endpoints on this node as far as the claims allow it. How
+// nodes tell each other about agents is up to package nodes, which calls it.
 package far
 
 import (
@@ -30,56 +30,56 @@ type Edge interface {
 	Reorder(faces ...routing.Face)
 }
 
-// Claims is what the store has of claims.
+// Claims provides the claims in the store.
 type Claims interface {
 	Get(target string) (claims.Claim, bool)
 }
 
-// Policies is what the store has of policies.
+// Policies provides the policies in the store.
 type Policies interface {
-	// Knows reports whether what was written of a target up to a revision of a store is
-	// in force here.
+	// Knows reports whether the policies written for a target, up to a revision of a
+	// store, are in force here.
 	Knows(target, store string, rev uint64) bool
 }
 
-// Roster remembers since when agents are away: a *roster.Roster.
+// Roster remembers since when agents have been away: a *roster.Roster.
 type Roster interface {
 	Came(a roster.Agent)
 	Left(a roster.Agent, at time.Time)
 }
 
-// Config is what Agents are made of; all of it is required.
+// Config contains what Agents is made of. Every field is required.
 type Config struct {
 	Edge     Edge
 	Claims   Claims
 	Policies Policies
-	// Learn has a policy be read up to a revision, and the target reviewed then. It must
-	// not wait.
+	// Learn makes the relay read a policy up to a revision, and then review the target.
+	// It must not wait.
 	Learn   func(target string, rev uint64)
 	Roster  Roster
 	Account func(clientID string) *shape.Account
-	// Came is called when an agent has come to another node, with the node that it says
-	// that it has another session with, if any. It must not wait.
+	// Came is called when an agent has come to another node. beside is the node with
+	// which the agent says it has another session, if any. It must not wait.
 	Came func(a roster.Agent, beside string)
-	// Draining reports whether a node ends.
+	// Draining reports whether a node is shutting down.
 	Draining func(node string) bool
-	// Told takes what another node has written to the store.
+	// Told receives what another node has written to the store.
 	Told func(table.Change)
-	// Changed is called when a node has come, ends or has gone.
+	// Changed is called when a node has come, is shutting down or has gone.
 	Changed func()
 	Log     *slog.Logger
 }
 
-// Agents are those that are connected to other nodes. It is a nodes.Far.
+// Agents holds the agents that are connected to other nodes. It is a nodes.Far.
 type Agents struct {
 	cfg Config
 
-	mu       sync.Mutex // taken before the roster's, never inside it
+	mu       sync.Mutex // taken before the roster's, never while holding it
 	sessions map[*nodes.Session]*agent
 	byTarget map[string][]*tunnel
 	byAgent  map[roster.Agent][]*agent
-	byClient map[string]int       // how many sessions
-	refused  map[*tunnel]struct{} // whose port could not be opened here, or whose policy is not known yet
+	byClient map[string]int       // number of sessions
+	refused  map[*tunnel]struct{} // those whose port could not be opened here, or whose policy is not known yet
 }
 
 // agent is an agent's session on another node.
@@ -94,10 +94,10 @@ type tunnel struct {
 	tunnel  nodes.Tunnel
 	claim   wire.Claim // of the tunnel
 	face    routing.Face
-	backend *routing.Backend // nil while it is not behind its endpoint
+	backend *routing.Backend // nil while the tunnel is not behind its endpoint
 }
 
-// New returns Agents that know of none yet.
+// New returns an empty Agents.
 func New(cfg Config) *Agents {
 	return &Agents{
 		cfg: cfg, sessions: make(map[*nodes.Session]*agent), byTarget: make(map[string][]*tunnel),
@@ -105,7 +105,7 @@ func New(cfg Config) *Agents {
 	}
 }
 
-// SessionUp takes an agent on another node in.
+// SessionUp adds an agent on another node.
 func (f *Agents) SessionUp(s *nodes.Session) {
 	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
 	if !s.Before {
@@ -123,8 +123,7 @@ func (f *Agents) SessionUp(s *nodes.Session) {
 	f.cfg.Roster.Came(key)
 }
 
-// SessionDown takes the tunnels of a session that has ended from behind their
-// endpoints.
+// SessionDown removes the tunnels of a session that has ended from their endpoints.
 func (f *Agents) SessionDown(s *nodes.Session) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +151,7 @@ func (f *Agents) SessionDown(s *nodes.Session) {
 	f.cfg.Roster.Left(key, time.Now())
 }
 
-// TunnelUp takes a tunnel in, or what has changed of it.
+// TunnelUp adds or updates a tunnel.
 func (f *Agents) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,8 +163,8 @@ func (f *Agents) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 		if old.tunnel.Equal(t) {
 			return
 		}
-		// The old tunnel is dropped after the new one is there, so that a visitor
-		// always finds one of them.
+		// The old tunnel is dropped after the new one is there, so that a visitor always
+		// finds one of them.
 		defer f.drop(old)
 	}
 	claim := claim.FromNode(t.Claim)
@@ -177,7 +176,7 @@ func (f *Agents) TunnelUp(s *nodes.Session, t nodes.Tunnel) {
 	f.settle(v)
 }
 
-// TunnelDown takes a tunnel from behind its endpoint.
+// TunnelDown removes a tunnel from its endpoint.
 func (f *Agents) TunnelDown(s *nodes.Session, key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +189,7 @@ func (f *Agents) TunnelDown(s *nodes.Session, key string) {
 	f.drop(t)
 }
 
-// drop forgets a tunnel; f.mu is held.
+// drop forgets a tunnel. f.mu must be held.
 func (f *Agents) drop(t *tunnel) {
 	list := slices.DeleteFunc(f.byTarget[t.tunnel.Target], func(o *tunnel) bool { return o == t })
 	if len(list) == 0 {
@@ -209,7 +208,7 @@ func (f *Agents) detach(t *tunnel) {
 	}
 }
 
-// Review looks at the tunnels of a target whose claim has changed.
+// Review checks the tunnels of a target whose claim has changed.
 func (f *Agents) Review(target string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,11 +217,11 @@ func (f *Agents) Review(target string) {
 	}
 }
 
-// settle puts a tunnel behind its endpoint if its claim says so, and takes it
-// away if not: the claims, which come by another way, may be ahead of what its
-// node tells or behind. f.mu is held.
+// settle puts a tunnel behind its endpoint if its claim allows it, and removes it if not.
+// Claims arrive on another path, so they may be ahead of or behind what the tunnel's node
+// reports. f.mu must be held.
 func (f *Agents) settle(t *tunnel) {
-	// Another version may change or lead what this one must not.
+	// Another version may allow changes or paths that this one must not serve.
 	if !f.holds(t) || claim.Leads(&t.claim) != nil {
 		f.detach(t)
 		return
@@ -230,8 +229,8 @@ func (f *Agents) settle(t *tunnel) {
 	if t.backend != nil {
 		return
 	}
-	// Of a policy that a third node has set this node may hear later than of the tunnel:
-	// until then it would let everybody in.
+	// If a third node has set the policy, this node may hear of it later than of the
+	// tunnel. Until then the tunnel would let everybody in.
 	if rev := t.tunnel.PolicyRevision; rev > 0 && !f.cfg.Policies.Knows(t.face.Target, t.tunnel.Store, rev) {
 		f.refused[t] = struct{}{}
 		f.cfg.Learn(t.face.Target, rev)
@@ -250,11 +249,11 @@ func (f *Agents) settle(t *tunnel) {
 	t.backend = backend
 }
 
-// retryEvery is how often what could not be served is looked at again.
+// retryEvery is how often tunnels that could not be served are tried again.
 const retryEvery = 3 * time.Second
 
-// Run looks whether the ports that could not be opened are free now, and policies known,
-// until ctx ends.
+// Run checks whether ports that could not be opened have become free, and whether
+// policies have become known, until ctx ends.
 func (f *Agents) Run(ctx context.Context) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -286,7 +285,7 @@ func (f *Agents) holds(t *tunnel) bool {
 	})
 }
 
-// NodeChanged has visitors turn away from a node that ends, and tells agents.
+// NodeChanged makes visitors avoid a node that is shutting down, and tells agents.
 func (f *Agents) NodeChanged(node string) {
 	if f.cfg.Draining(node) {
 		var left []routing.Face
@@ -304,8 +303,8 @@ func (f *Agents) NodeChanged(node string) {
 	f.cfg.Changed()
 }
 
-// Changed takes what another node has written to the store, which may reach this
-// one later, or not for a while.
+// Changed applies what another node has written to the store. Through the store, it may
+// reach this node later, or not for a while.
 func (f *Agents) Changed(change []byte) {
 	var c table.Change
 	if err := json.Unmarshal(change, &c); err != nil {
@@ -315,7 +314,7 @@ func (f *Agents) Changed(change []byte) {
 	f.cfg.Told(c)
 }
 
-// Datagram brings a packet of an agent on another node to its visitor here.
+// Datagram passes a packet from an agent on another node to its visitor here.
 func (f *Agents) Datagram(s *nodes.Session, b []byte) {
 	f.mu.Lock()
 	a := f.sessions[s]
@@ -351,7 +350,7 @@ func (f *Agents) SessionsOn() map[string]int {
 }
 
 // Serves reports whether a tunnel of an agent is behind its endpoint by way of a node
-// that stays.
+// that is not shutting down.
 func (f *Agents) Serves(of roster.Agent, key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -366,7 +365,8 @@ func (f *Agents) Serves(of roster.Agent, key string) bool {
 }
 
 // Each calls see with every session of an agent on another node, and the faces of its
-// tunnels by their keys, which end with the call. see must not call any of f's methods.
+// tunnels by their keys. The sequence is valid only during the call. see must not call
+// any of f's methods.
 func (f *Agents) Each(see func(of roster.Agent, tunnels iter.Seq2[string, routing.Face])) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

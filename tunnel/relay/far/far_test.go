@@ -22,7 +22,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// place is a node with an edge, claims and a roster in memory. It notes what happens.
+// place is a node with an edge, claims and a roster in memory. It records what happens.
 type place struct {
 	*Agents
 	mu       sync.Mutex
@@ -57,7 +57,7 @@ func (p *place) note(format string, args ...any) {
 	p.happened = append(p.happened, fmt.Sprintf(format, args...))
 }
 
-// since returns what happened since the last call.
+// since returns what has happened since the last call.
 func (p *place) since() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *place) Get(target string) (claims.Claim, bool) {
 func (p *place) Came(a roster.Agent)              { p.note("came %s", a.Instance) }
 func (p *place) Left(a roster.Agent, _ time.Time) { p.note("left %s", a.Instance) }
 
-// claim has the name shop be a client's, by a tunnel k of an instance.
+// claim claims the name shop for a client, for tunnel k of an instance.
 func (p *place) claim(client, instance string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +144,8 @@ func TestTunnelsAreServedAsClaimsSay(t *testing.T) {
 	step("what a session that is gone tells", "", func() { p.TunnelUp(s, shop(4)); p.TunnelDown(s, "k"); p.SessionDown(s) })
 }
 
-// TestAgentsThatWereThereBeforeHaveNotComeNow has a node be reached again: its agents have
-// the sessions that they had, and those that they have here are not in doubt for that.
+// TestAgentsThatWereThereBeforeHaveNotComeNow makes a node reachable again. Its agents
+// have the same sessions as before, so this does not put their sessions here in doubt.
 func TestAgentsThatWereThereBeforeHaveNotComeNow(t *testing.T) {
 	p, s := newPlace(), session("b", "i1")
 	s.Before = true
@@ -155,8 +155,8 @@ func TestAgentsThatWereThereBeforeHaveNotComeNow(t *testing.T) {
 	}
 }
 
-// TestTunnelsWaitForTheirPolicies: a policy that a third node has set may be known here
-// later than the tunnel.
+// TestTunnelsWaitForTheirPolicies covers a policy that a third node has set and that
+// becomes known here later than the tunnel.
 func TestTunnelsWaitForTheirPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := newPlace(), session("b", "i1")

@@ -1,5 +1,5 @@
-// Package geo says in which country and region an address is, by a database whose
-// file may be replaced at any time.
+// Package geo looks up the country and region of an address in a database whose file may
+// be replaced at any time.
 package geo
 
 import (
@@ -21,14 +21,15 @@ import (
 
 const checkEvery = 10 * time.Second
 
-// File is the database of a file. The zero File has none and knows no place.
+// File is a database that is read from a file. The zero File has no database and knows no
+// places.
 type File struct {
 	Path  string        // empty: no database
-	Every time.Duration // how often Watch looks at it; if zero, 10 seconds
+	Every time.Duration // how often Watch checks the file; if zero, 10 seconds
 	Log   *slog.Logger
 
 	db    atomic.Pointer[Database]
-	fault atomic.Pointer[string] // why a new database is not used; nil: none
+	fault atomic.Pointer[string] // why a new database is not used; nil: there is no fault
 }
 
 // Read reads the database for the first time.
@@ -44,10 +45,10 @@ func (f *File) Read() error {
 	return nil
 }
 
-// Database is the one in force; nil: there is none.
+// Database returns the current database, or nil if there is none.
 func (f *File) Database() *Database { return f.db.Load() }
 
-// Place is where an address is, as DE or US-CA; "" if that is not known.
+// Place returns where an address is, such as DE or US-CA, or "" if that is not known.
 func (f *File) Place(a netip.Addr) string {
 	db := f.db.Load()
 	if db == nil {
@@ -63,8 +64,8 @@ func (f *File) Place(a netip.Addr) string {
 	return country
 }
 
-// Fault is why a new database is not used, and the one before it is; "": there is
-// no such reason.
+// Fault returns why a new database is not used and the previous one still is, or "" if
+// all is well.
 func (f *File) Fault() string {
 	if fault := f.fault.Load(); fault != nil {
 		return *fault
@@ -72,15 +73,15 @@ func (f *File) Fault() string {
 	return ""
 }
 
-// Watch reads the database again when its file changes, and then calls changed,
-// until ctx ends. A file that does not parse keeps the one before it.
+// Watch reads the database again when its file changes, and then calls changed, until ctx
+// ends. If the file cannot be parsed, the previous database stays in use.
 func (f *File) Watch(ctx context.Context, changed func()) {
 	if f.Path == "" {
 		return
 	}
 	tick := time.NewTicker(cmp.Or(f.Every, checkEvery))
 	defer tick.Stop()
-	var bad os.FileInfo // whose content is none; nil: none is known
+	var bad os.FileInfo // the last file that was not a database; nil: none
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,8 +89,8 @@ func (f *File) Watch(ctx context.Context, changed func()) {
 		case <-tick.C:
 		}
 		info, err := os.Stat(f.Path)
-		// Behind a wrong file no other is known by its looks: what seems to be the one
-		// in force may have got its number.
+		// After a bad file, comparing with the file in use proves nothing: a new file may
+		// have been given the same inode number.
 		if err != nil || same(info, bad) || f.fault.Load() == nil && same(info, f.db.Load().file) {
 			continue
 		}
@@ -110,14 +111,14 @@ func (f *File) Watch(ctx context.Context, changed func()) {
 	}
 }
 
-// same reports whether nothing has been written to a file, nor another been put in
-// its place: the time of change alone may be the same, as tools copy it.
+// same reports whether a file has neither been written to nor replaced. The modification
+// time alone is not enough, as tools copy it.
 func same(a, b os.FileInfo) bool {
 	return a != nil && b != nil && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
-// Database is a database of countries and regions in MaxMind's format. It is
-// read into memory: a mapped file that somebody cuts short would end the process.
+// Database is a database of countries and regions in MaxMind's format. It is read into
+// memory, since a mapped file that somebody truncates would crash the process.
 type Database struct {
 	reader *maxminddb.Reader
 	file   os.FileInfo
@@ -132,8 +133,8 @@ func Open(path string) (*Database, error) {
 	return db, err
 }
 
-// open also returns which file was read, of one that is no database too; nil: none
-// could be.
+// open also returns which file was read, even if it is not a database. That is nil if no
+// file could be read.
 func open(path string) (*Database, os.FileInfo, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -158,7 +159,7 @@ func open(path string) (*Database, os.FileInfo, error) {
 	return &Database{reader, info, time.Now().UTC()}, info, nil
 }
 
-// Country returns where an address is, as far as the database says.
+// Country returns where an address is, according to the database.
 func (g *Database) Country(a netip.Addr) (country, region string, known bool) {
 	var record struct {
 		Country struct {
@@ -177,8 +178,8 @@ func (g *Database) Country(a netip.Addr) (country, region string, known bool) {
 	return record.Country.Code, region, true
 }
 
-// Loaded is when the database was read.
+// Loaded returns when the database was read.
 func (g *Database) Loaded() time.Time { return g.loaded }
 
-// Built is when the database was made.
+// Built returns when the database was made.
 func (g *Database) Built() time.Time { return g.reader.Metadata.BuildTime().UTC() }

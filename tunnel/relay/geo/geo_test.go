@@ -88,8 +88,8 @@ func TestFileThatIsReplacedIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestFileOfTheSameTimeIsReadAgain: tools that keep a file's time of change, as cp -p
-// and tar, put others in the place of a wrong one or of the one in force.
+// TestFileOfTheSameTimeIsReadAgain covers tools that keep a file's modification time,
+// such as cp -p and tar, when they replace a bad file or the one in use.
 func TestFileOfTheSameTimeIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	f := &File{Path: filepath.Join(dir, "geo.mmdb"), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler)}

@@ -1,6 +1,6 @@
-// Package ledger sees to it that a change gets into the audit log: what the log does
-// not take now waits on this node's disk until it does, also through a restart. So a
-// client can be revoked while the log is away.
+// Package ledger makes sure that every change gets into the audit log. Entries that the
+// log cannot take now wait on this node's disk until it can, even across a restart. So a
+// client can be revoked while the log is unavailable.
 package ledger
 
 import (
@@ -25,27 +25,28 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// Folder is in the data folder, and holds a file for each change under way and for
-// each line that waits for the audit log.
+// Folder is inside the data folder. It contains a file for each change in progress, and
+// for each line that waits for the audit log.
 const Folder = "audit"
 
 const (
-	// mostLate is how many lines wait for the audit log, at most; from half of it on
-	// no change is begun, so that there is room for what is under way and for
+	// mostLate is the maximum number of lines that wait for the audit log. From half of
+	// it on, no change may begin, so that there is room for changes in progress and for
 	// sign-ins.
 	mostLate = 10_000
 	logWait  = 5 * time.Second
 	retry    = 5 * time.Second
-	// actionUnfinished is of a change that began and whose end nobody has seen: the
-	// relay ended meanwhile, or the store gave no answer. Whether it was made is to be
-	// looked up.
+	// actionUnfinished is the action of a change that began and whose end is unknown,
+	// because the relay ended in the meantime or the store did not answer. Somebody has
+	// to look up whether it was made.
 	actionUnfinished = "change.unfinished"
 )
 
-// ErrFull refuses a change: too many lines wait for the audit log.
+// ErrFull refuses a change because too many lines wait for the audit log.
 var ErrFull = errors.New("too many changes wait for the audit log")
 
-// errOthersWait is why a change was not written at once though the audit log would take it.
+// errOthersWait is why a change is not written immediately although the audit log would
+// accept it.
 var errOthersWait = errors.New("others wait before it")
 
 // Log is the audit log: *auditlog.Log.
@@ -54,14 +55,14 @@ type Log interface {
 	AppendLate(ctx context.Context, v auditlog.Late) (audit.Entry, error)
 }
 
-// Config is what a Ledger is made of.
+// Config contains what a Ledger is made of.
 type Config struct {
-	DataDir string // has the ledger's folder
-	Node    string // that changes are made at
+	DataDir string // contains the ledger's folder
+	Node    string // where changes are made
 	Audit   Log
-	Written func(audit.Entry) // gets what the audit log has taken
+	Written func(audit.Entry) // receives the entries that the audit log has accepted
 	Wait    time.Duration     // for the audit log; if zero, 5 seconds
-	Most    int               // of lines that wait; if zero, 10,000
+	Most    int               // maximum number of waiting lines; if zero, 10,000
 	Log     *slog.Logger
 }
 
@@ -69,14 +70,14 @@ type Config struct {
 type Ledger struct {
 	cfg  Config
 	dir  string
-	wake chan struct{} // a line waits; room for one
+	wake chan struct{} // a line is waiting; room for one
 
 	mu   sync.Mutex
 	next uint64
-	late []string // names of the files of lines that wait, oldest first
+	late []string // names of the files of waiting lines, oldest first
 }
 
-// Open reads what a run before has left.
+// Open reads what an earlier run has left behind.
 func Open(c Config) (*Ledger, error) {
 	c.Wait, c.Most = cmp.Or(c.Wait, logWait), cmp.Or(c.Most, mostLate)
 	l := &Ledger{cfg: c, dir: filepath.Join(c.DataDir, Folder), wake: make(chan struct{}, 1)}
@@ -95,14 +96,14 @@ func Open(c Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Waiting is how many lines wait for the audit log.
+// Waiting returns how many lines wait for the audit log.
 func (l *Ledger) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.late)
 }
 
-// keep writes a line to the disk.
+// keep writes a line to disk.
 func (l *Ledger) keep(v auditlog.Late) (name string, err error) {
 	l.mu.Lock()
 	l.next++
@@ -122,7 +123,7 @@ func (l *Ledger) write(name string, v auditlog.Late) error {
 	return atomicfile.Write(filepath.Join(l.dir, name), text, 0o600)
 }
 
-// read reads a line from the disk.
+// read reads a line from disk.
 func (l *Ledger) read(name string) (v auditlog.Late, err error) {
 	text, err := os.ReadFile(filepath.Join(l.dir, name))
 	if err == nil {
@@ -131,7 +132,7 @@ func (l *Ledger) read(name string) (v auditlog.Late, err error) {
 	return v, err
 }
 
-// add lets a line that was kept wait for the audit log, unless too many do.
+// add writes a line to disk and queues it for the audit log, unless too many are waiting.
 func (l *Ledger) add(v auditlog.Late) error {
 	if n := l.Waiting(); n >= l.cfg.Most {
 		return fmt.Errorf("%d lines wait for the audit log already", n)
@@ -144,7 +145,7 @@ func (l *Ledger) add(v auditlog.Late) error {
 	return nil
 }
 
-// wait lets a line that is on the disk wait for the audit log.
+// wait queues a line on disk for the audit log.
 func (l *Ledger) wait(name string) {
 	l.mu.Lock()
 	l.late = append(l.late, name)
@@ -156,7 +157,7 @@ func (l *Ledger) wait(name string) {
 }
 
 func (l *Ledger) remove(name string) {
-	_ = os.Remove(filepath.Join(l.dir, name)) // at worst it is a line of its own after a restart
+	_ = os.Remove(filepath.Join(l.dir, name)) // at worst, it becomes a line of its own after a restart
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.late, name); i >= 0 {
@@ -164,11 +165,11 @@ func (l *Ledger) remove(name string) {
 	}
 }
 
-// Begin is called before ctx's actor changes something, what being how it was
-// asked for. The change is refused with ErrFull if too many lines wait already.
-// end is called when all that the change must Record is recorded, with how it went;
-// if the relay dies before, or it is not known whether the change was made, the audit
-// log will say that it was begun.
+// Begin must be called before ctx's actor changes something. what describes the request.
+// If too many lines are already waiting, the change is refused with ErrFull. end must be
+// called with the result once everything that the change has to Record is recorded. If
+// the relay dies before that, or it is unknown whether the change was made, the audit log
+// will say that it was begun.
 func (l *Ledger) Begin(ctx context.Context, what string) (end func(error), err error) {
 	if n := l.Waiting(); n >= l.cfg.Most/2 {
 		l.cfg.Log.Warn("a change was refused, as too many wait for the audit log", "change", what, "waiting", n)
@@ -190,10 +191,10 @@ func (l *Ledger) Begin(ctx context.Context, what string) (end func(error), err e
 	}, nil
 }
 
-// Record writes a change that was made into the audit log, in the name of ctx's
-// actor. What the log does not take now waits on the disk until it does.
+// Record writes a completed change into the audit log, in the name of ctx's actor. If the
+// log does not accept it now, it waits on disk until the log does.
 func (l *Ledger) Record(ctx context.Context, action, target string, detail any) {
-	// The change stands even if who asked for it has gone.
+	// The change stands even if whoever asked for it has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Wait)
 	defer cancel()
 	at, c := time.Now(), audit.Change{Node: l.cfg.Node, Actor: audit.ActorOf(ctx), Action: action, Target: target, Detail: detail}
@@ -221,8 +222,7 @@ func (l *Ledger) Record(ctx context.Context, action, target string, detail any) 
 	l.cfg.Log.Warn("a change waits for the audit log", "action", action, "target", target, "error", err)
 }
 
-// Run writes the lines that wait as soon as the audit log takes them,
-// until ctx ends.
+// Run writes waiting lines as soon as the audit log accepts them, until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -240,14 +240,14 @@ func (l *Ledger) Run(ctx context.Context) {
 	}
 }
 
-// writeLate writes what waits, and reports whether nothing does any more.
+// writeLate writes the waiting lines, and reports whether none are left.
 func (l *Ledger) writeLate(ctx context.Context) bool {
 	l.mu.Lock()
 	list := slices.Clone(l.late)
 	l.mu.Unlock()
 	for _, name := range list {
 		v, err := l.read(name)
-		if err != nil { // nobody but a person can say what it was
+		if err != nil { // only a person can say what it was
 			l.cfg.Log.Error("a line that waits for the audit log cannot be read; it stays in its file", "file", name, "error", err)
 			l.mu.Lock()
 			if i := slices.Index(l.late, name); i >= 0 {
@@ -261,7 +261,7 @@ func (l *Ledger) writeLate(ctx context.Context) bool {
 		cancel()
 		if err != nil {
 			l.cfg.Log.Debug("the audit log is away yet", "error", err)
-			if e.Seq > 0 && (v.Tried == nil || v.Tried.Hash != e.Hash) { // the log may have it: the next try asks
+			if e.Seq > 0 && (v.Tried == nil || v.Tried.Hash != e.Hash) { // the log may have the entry: the next attempt checks
 				v.Tried = &e
 				if err := l.write(name, v); err != nil {
 					l.cfg.Log.Warn("a line that waits for the audit log may be there twice", "file", name, "error", err)

@@ -32,8 +32,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// lines are what waits in a ledger's folder, by name. A line that is being written
-// is there twice, by a name for now.
+// lines returns what waits in a ledger's folder, by name. A line that is being written is
+// there twice, once under a temporary name.
 func lines(t *testing.T, l *Ledger) []string {
 	t.Helper()
 	list, err := os.ReadDir(l.dir)
@@ -58,9 +58,9 @@ func run(t *testing.T, l *Ledger) {
 	t.Cleanup(func() { stop(); <-ended })
 }
 
-// TestLateLineRemembersWhatWasTried holds that a line which waited, and whose writing
-// then had no answer, is known by its next try: the log may have it, and would have
-// it twice.
+// TestLateLineRemembersWhatWasTried checks that a waiting line whose writing was not
+// confirmed is recognised at the next attempt: the log may have it, and would otherwise
+// have it twice.
 func TestLateLineRemembersWhatWasTried(t *testing.T) {
 	server := natstest.Start(t)
 	s, err := store.Open(t.Context(), store.Config{Dir: t.TempDir(), Domain: "relay.test", URLs: []string{server.URL()}, Log: slog.New(slog.DiscardHandler)})
@@ -101,7 +101,7 @@ func TestLateLineRemembersWhatWasTried(t *testing.T) {
 	}
 }
 
-// nobody is an audit log that is away.
+// nobody is an audit log that is unavailable.
 type nobody struct{}
 
 func (nobody) Append(context.Context, audit.Change) (audit.Entry, error) {
@@ -134,8 +134,8 @@ func TestChangesAreNotBegunWhileTooManyLinesWait(t *testing.T) {
 	}
 }
 
-// TestChangesThatEndedWellLeaveNothing has changes end in the ways that there are: of
-// those whose outcome is not known a line waits.
+// TestChangesThatEndedWellLeaveNothing ends changes in all possible ways. Only those with
+// an unknown outcome leave a waiting line.
 func TestChangesThatEndedWellLeaveNothing(t *testing.T) {
 	l, err := Open(Config{DataDir: t.TempDir(), Audit: nobody{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package membership says which nodes a relay has, as one of them knows it: it keeps that
-// one's entry in the store, hears of the others, and picks those that agents should try.
-// How nodes reach each other is package nodes'.
+// Package membership knows which nodes a relay has, as seen by one of them. It maintains
+// that node's entry in the store, watches the entries of the others, and picks the nodes
+// that agents should try. How nodes reach each other is up to package nodes.
 package membership
 
 import (
@@ -24,16 +24,17 @@ import (
 const (
 	renewEvery = 3 * time.Second
 	renewTime  = 5 * time.Second // long enough for a slow cluster to answer
-	leaveTime  = 2 * time.Second // short: a node that ends has no need of an answer
+	leaveTime  = 2 * time.Second // short: a node that is shutting down does not need the answer
 	meetTime   = 3 * time.Second
-	// awayEvery is how often a node looks whether it reaches the store, to tell the others.
+	// awayEvery is how often a node checks whether it can reach the store, to tell the
+	// others.
 	awayEvery = 500 * time.Millisecond
-	// sureTime is how long after its last renewal a node takes what it knows of
-	// clients to be all there is to know.
+	// sureTime is how long after its last renewal a node treats its knowledge of clients
+	// as complete.
 	sureTime = 10 * time.Second
 )
 
-// Store has the nodes' entries: *store.Nodes.
+// Store holds the nodes' entries: *store.Nodes.
 type Store interface {
 	Renew(ctx context.Context, v store.Node) error
 	Leave(ctx context.Context, id string) error
@@ -48,38 +49,38 @@ type Mesh interface {
 	StoreAway(away bool)
 }
 
-// Config is what Members are made of.
+// Config contains what Members is made of.
 type Config struct {
-	Node     store.Node        // this one, but for its figures
-	Self     func() store.Node // this one, with its figures now
-	Draining func() bool       // whether it ends
+	Node     store.Node        // this node, without its figures
+	Self     func() store.Node // this node, with its current figures
+	Draining func() bool       // whether this node is shutting down
 	Store    Store
 	// Connected reports whether the store can be reached.
 	Connected func() bool
 	Mesh      Mesh
-	Changed   func()           // is called when agents should hear of other nodes
-	Double    func(store.Node) // is told of another relay that goes by this node's id
+	Changed   func()           // called when agents should be told about other nodes
+	Double    func(store.Node) // called for another relay that uses this node's id
 	Log       *slog.Logger
 }
 
-// Members are the nodes of a relay.
+// Members tracks the nodes of a relay.
 type Members struct {
 	cfg  Config
 	log  *slog.Logger
 	news chan struct{} // room for one
 
 	mu      sync.Mutex
-	known   map[string]store.Node // others, also while their lease is lost and they answer
+	known   map[string]store.Node // other nodes, including those that have lost their lease but still answer
 	missing missing
-	told    string // what agents were told last
+	told    string // what agents were last told
 
-	renewed atomic.Int64 // when the store last took this node's entry, by monotime
-	listed  atomic.Bool  // this node has told of itself
-	lost    atomic.Bool  // its lease was not renewed last
-	double  string       // the boot of a relay that was found to have this node's id; used by look alone
+	renewed atomic.Int64 // when the store last accepted this node's entry, by monotime
+	listed  atomic.Bool  // this node has stored its entry
+	lost    atomic.Bool  // its last renewal failed
+	double  string       // the boot of a relay that uses this node's id; used only by look
 }
 
-// New returns the members of a store that was just read.
+// New returns the members according to a store that was just read.
 func New(c Config) *Members {
 	m := &Members{cfg: c, log: c.Log, news: make(chan struct{}, 1), known: make(map[string]store.Node)}
 	m.missing = missing{make(map[string]Missed), make(map[string]string)}
@@ -88,7 +89,7 @@ func New(c Config) *Members {
 	return m
 }
 
-// Look has Run look at the nodes again. It does not wait.
+// Look makes Run look at the nodes again. It does not wait.
 func (m *Members) Look() {
 	select {
 	case m.news <- struct{}{}:
@@ -96,8 +97,8 @@ func (m *Members) Look() {
 	}
 }
 
-// Run keeps this node's lease, and follows who else has one, until ctx ends. Then it
-// gives the lease up.
+// Run keeps this node's lease, and follows the leases of the others, until ctx ends. Then
+// it gives the lease up.
 func (m *Members) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.renew(ctx) })
@@ -115,9 +116,9 @@ func (m *Members) Run(ctx context.Context) {
 	}
 }
 
-// Meet waits until this node knows what the others have, so that its first
-// visitors find all that is served; those who come before wait. A node that is
-// listed and does not answer is not waited for long.
+// Meet waits until this node knows what the others have, so that its first visitors find
+// everything that is served. Visitors that come earlier wait. Meet does not wait long for
+// a node that is listed but does not answer.
 func (m *Members) Meet(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
@@ -132,8 +133,8 @@ func (m *Members) Meet(ctx context.Context) {
 	}
 }
 
-// renew keeps the lease. One that is lost does no harm by itself: nodes that have
-// sessions with each other keep them.
+// renew keeps the lease. Losing it does no harm by itself: nodes that have sessions with
+// each other keep them.
 func (m *Members) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -147,7 +148,7 @@ func (m *Members) renew(ctx context.Context) {
 	}
 }
 
-// Renew puts this node's entry, as it is now, into the store.
+// Renew writes this node's current entry to the store.
 func (m *Members) Renew(ctx context.Context) {
 	wait := renewTime
 	if m.cfg.Draining() {
@@ -161,8 +162,8 @@ func (m *Members) Renew(ctx context.Context) {
 		m.renewed.Store(int64(monotime.Now()))
 	}
 	switch lost := err != nil; {
-	case ctx.Err() != nil: // this node ends
-	case m.lost.Swap(lost) == lost: // it was told
+	case ctx.Err() != nil: // this node is shutting down
+	case m.lost.Swap(lost) == lost: // already logged
 	case lost:
 		m.log.Warn("this node's lease is not renewed; it tries again every 3 seconds", "error", err)
 	default:
@@ -170,13 +171,13 @@ func (m *Members) Renew(ctx context.Context) {
 	}
 }
 
-// Sure reports whether this node hears of what others write. One that is cut off
-// may not know a client that was just added, or its new token.
+// Sure reports whether this node hears what others write. A node that is cut off may not
+// know a client that was just added, or its new token.
 func (m *Members) Sure() bool {
 	return m.cfg.Connected() && monotime.Now()-time.Duration(m.renewed.Load()) < sureTime
 }
 
-// tellAway tells the other nodes whether this one reaches the store, until ctx ends.
+// tellAway tells the other nodes whether this one can reach the store, until ctx ends.
 func (m *Members) tellAway(ctx context.Context) {
 	tick := time.NewTicker(awayEvery)
 	defer tick.Stop()
@@ -190,9 +191,10 @@ func (m *Members) tellAway(ctx context.Context) {
 	}
 }
 
-// CutOff reports whether others may change what this node does not hear of: it cannot
-// reach the store, and a node that was listed last can, or does not answer. Where no node
-// reaches the store, nobody changes anything, and each is as good as the others.
+// CutOff reports whether others may be making changes that this node does not hear of.
+// That is so if this node cannot reach the store, while a node that was last listed can,
+// or does not answer. If no node reaches the store, nobody changes anything, and each
+// node is as good as the others.
 func (m *Members) CutOff() bool {
 	if m.cfg.Connected() {
 		return false
@@ -204,10 +206,10 @@ func (m *Members) CutOff() bool {
 	})
 }
 
-// Renewed is when the store last took this node's entry, by monotime.
+// Renewed returns when the store last accepted this node's entry, by monotime.
 func (m *Members) Renewed() time.Duration { return time.Duration(m.renewed.Load()) }
 
-// alone tells of another relay that goes by this node's id: each then takes the other's
+// alone reports another relay that uses this node's id. Each of the two takes the other's
 // entry for its own, and visitors of one never reach agents of the other.
 func (m *Members) alone(own store.Node) {
 	if own.Boot == m.cfg.Node.Boot || own.Boot == m.double {
@@ -225,10 +227,10 @@ func (m *Members) leave() {
 	}
 }
 
-// look takes the list of nodes in, and tells agents if it is another.
+// look reads the list of nodes, and tells agents if it has changed.
 func (m *Members) look() {
 	peers := m.cfg.Mesh.Peers()
-	told, own := m.listed.Load(), m.cfg.Node // what is read after it is this node's entry, or came after that
+	told, own := m.listed.Load(), m.cfg.Node // if told, what is read below is this node's entry or newer
 	var list []nodes.Node
 	m.mu.Lock()
 	listed := map[string]bool{}
@@ -243,7 +245,7 @@ func (m *Members) look() {
 		list = append(list, nodes.Node{ID: n.ID, Address: n.NodeAddress})
 	}
 	for id, n := range m.known {
-		if n.Draining || peers[id].Draining { // and may not be listed, as where the store is full
+		if n.Draining || peers[id].Draining { // it may not be listed, for example if the store is full
 			m.missing.ends(n)
 		}
 		if !listed[id] && !peers[id].Connected {
@@ -272,7 +274,7 @@ func (m *Members) look() {
 	m.cfg.Changed()
 }
 
-// Others are the nodes that answer this one and do not end, by id.
+// Others returns the nodes that answer this one and are not shutting down, by id.
 func (m *Members) Others() []store.Node {
 	peers := m.cfg.Mesh.Peers()
 	m.mu.Lock()
@@ -287,18 +289,19 @@ func (m *Members) Others() []store.Node {
 	return list
 }
 
-// Self is this node as the store is told of it now.
+// Self returns this node as it is now entered in the store.
 func (m *Members) Self() store.Node { return m.cfg.Self() }
 
-// Known are the other nodes by id, those too whose lease is lost and that answer.
+// Known returns the other nodes by id, including those that have lost their lease but
+// still answer.
 func (m *Members) Known() map[string]store.Node {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.known)
 }
 
-// ForAgent is the list of all nodes as an agent should try them: by chance, and
-// those with less to do more likely first, so that agents spread.
+// ForAgent returns all nodes in the order in which an agent should try them. The order is
+// random, with less busy nodes more likely to come first, so that agents spread.
 func (m *Members) ForAgent() []wire.Node {
 	list := m.Others()
 	if len(list) == 0 {
@@ -319,8 +322,8 @@ func (m *Members) ForAgent() []wire.Node {
 	return append(out, wire.Node{ID: m.cfg.Node.ID, Address: m.cfg.Node.AgentAddress})
 }
 
-// Whole reports whether this node knows what all others have: then what nobody
-// has is nowhere.
+// Whole reports whether this node knows what all others have. If so, what it does not
+// know of does not exist.
 func (m *Members) Whole() bool {
 	peers := m.cfg.Mesh.Peers()
 	for _, n := range m.cfg.Store.List() {

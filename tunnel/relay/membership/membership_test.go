@@ -75,7 +75,7 @@ func (c *cluster) Peers() map[string]nodes.PeerState {
 	return maps.Clone(c.peers)
 }
 
-// set changes a node: its entry, unless that is nil, and how it answers.
+// set changes a node: its entry, if it is listed, and how it answers.
 func (c *cluster) set(id string, listed bool, p nodes.PeerState) {
 	c.mu.Lock()
 	if listed {
@@ -163,7 +163,7 @@ func TestAgentsAreToldOfNodesThatAnswer(t *testing.T) {
 	})
 }
 
-// TestLeaseThatIsNotRenewedIsToldOnce, and that it is again.
+// TestLeaseThatIsNotRenewedIsToldOnce also checks that the recovery is logged.
 func TestLeaseThatIsNotRenewedIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, end := start(t)
@@ -212,7 +212,8 @@ func TestNodeThatIsCutOffIsNotSure(t *testing.T) {
 	})
 }
 
-// TestNodeIsCutOffWhereOthersAreNot, and not where nobody reaches the store.
+// TestNodeIsCutOffWhereOthersAreNot also checks that it is not when nobody reaches the
+// store.
 func TestNodeIsCutOffWhereOthersAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := start(t)

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/relay/nodes"
 )
 
-// TestANodeThatWentWithoutAWordIsMissed until it is back or a day is over, and one that
-// said that it ends is not.
+// TestANodeThatWentWithoutAWordIsMissed checks that such a node is missed until it is
+// back or a day has passed, and that one that announced its end is not.
 func TestANodeThatWentWithoutAWordIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := start(t)
@@ -55,8 +55,9 @@ func TestANodeThatWentWithoutAWordIsMissed(t *testing.T) {
 	})
 }
 
-// TestANodeThatSaidThatItEndsIsNotMissed where it was not listed any more when it said so,
-// as while the store takes nobody's entry; and one with its id that begins anew is.
+// TestANodeThatSaidThatItEndsIsNotMissed covers a node that was no longer listed when it
+// announced its end, for example because the store took no entries. A restarted node with
+// the same id is missed.
 func TestANodeThatSaidThatItEndsIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m, _ := start(t)

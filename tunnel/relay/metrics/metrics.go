@@ -1,5 +1,5 @@
-// Package metrics counts what happens at a relay, and tells its figures as Prometheus
-// reads them.
+// Package metrics counts what happens at a relay and reports the figures in the format of
+// Prometheus.
 package metrics
 
 import (
@@ -20,8 +20,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Labels are bounded: types, transports, outcomes, codes. No name, address or
-// path of a client or visitor becomes a label.
+// Labels have a fixed set of values: types, transports, outcomes, codes. No name, address
+// or path of a client or visitor becomes a label.
 var (
 	countedTypes    = [...]string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
 	countedOutcomes = [...]string{"done", "1xx", "2xx", "3xx", "4xx", "5xx", "refused"}
@@ -30,17 +30,17 @@ var (
 	}
 )
 
-// Accepted is the outcome of a hello that was welcome; others are codes of
+// Accepted is the outcome of an accepted hello; the other outcomes are codes of
 // wire.Problem.
 const Accepted = "accepted"
 
-// Counts are what happened since the start.
+// Counts holds what has happened since the start.
 type Counts struct {
 	visits [len(countedTypes)][len(countedOutcomes)]atomic.Uint64
 	hellos [len(countedHellos)]atomic.Uint64
 }
 
-// outcome is the index of what became of a visitor.
+// outcome returns the index of a visit's outcome.
 func outcome(e wire.Access) int {
 	switch {
 	case e.Refused != "" && !strings.HasPrefix(e.Refused, "shadow:"):
@@ -60,7 +60,7 @@ func (c *Counts) Visit(kind string, e wire.Access) {
 	}
 }
 
-// Hello counts an agent that named itself, by outcome.
+// Hello counts an agent that has identified itself, by outcome.
 func (c *Counts) Hello(code string) {
 	for i, name := range countedHellos {
 		if name == code {
@@ -69,8 +69,8 @@ func (c *Counts) Hello(code string) {
 	}
 }
 
-// Visits are the visits that ended: all, those that a policy refused, and those whose
-// origin failed.
+// Visits returns how many visits have ended: all of them, those that a policy refused,
+// and those whose origin failed.
 func (c *Counts) Visits() (all, refused, failed uint64) {
 	for i := range c.visits {
 		for j := range c.visits[i] {
@@ -87,7 +87,7 @@ func (c *Counts) Visits() (all, refused, failed uint64) {
 	return all, refused, failed
 }
 
-// Sources are where the figures come from.
+// Sources is where the figures come from.
 type Sources struct {
 	Version string
 	Started time.Time
@@ -97,16 +97,17 @@ type Sources struct {
 	Store   *store.Store
 	Access  *accesslog.Log
 	Ledger  *ledger.Ledger
-	// Sessions counts the agents connected, by transport.
+	// Sessions returns the number of connected agents, by transport.
 	Sessions func() map[link.Transport]int
-	// Unnamed counts the sessions whose agent has not named itself yet, and those
-	// that were ended for that since the start.
+	// Unnamed returns the number of sessions whose agent has not identified itself yet,
+	// and of those that were ended for that reason since the start.
 	Unnamed func() (open int, turnedAway uint64)
-	// CertificatesEnd is when the public certificate ends that ends first, by source.
+	// CertificatesEnd returns the earliest expiry among the public certificates, by
+	// source.
 	CertificatesEnd func() map[string]time.Time
 }
 
-// Text is the figures now; ready is whether new visitors should come.
+// Text returns the current figures. ready says whether new visitors should come here.
 func (s Sources) Text(ready bool) string {
 	var p prom.Text
 	p.Family("adit_relay_build_info", "gauge", "What this relay was built from.")

@@ -1,6 +1,6 @@
-// Package names says what domain names mean at a relay: which are its own, which are
-// clients', which a wildcard leads, and what people write for them and for other
-// targets. Who may have which name is decided above it.
+// Package names defines what domain names mean at a relay: which are the relay's own,
+// which belong to clients, which are covered by a wildcard, and how people write them and
+// other targets. Who may have which name is decided by the packages above it.
 package names
 
 import (
@@ -30,44 +30,46 @@ func Valid(name string) bool {
 	return true
 }
 
-// Claims is what the store has of claims.
+// Claims provides the claims in the store.
 type Claims interface {
 	Get(target string) (claims.Claim, bool)
 }
 
-// Rules are the names of one relay.
+// Rules determines the meaning of names at one relay.
 type Rules struct {
-	Domain string   // that clients' names are under
-	Own    []string // that the relay itself is reached by, Domain among them
-	SignIn string   // that visitors sign in at; empty: at none of its own
-	// Console are the names that the operator's console is reached by, in lower case.
+	Domain string   // the domain that clients' names are under
+	Own    []string // names by which the relay itself is reached, including Domain
+	SignIn string   // the name that visitors sign in at; empty: none
+	// Console contains the names by which the operator's console is reached, in lower
+	// case.
 	Console []string
 	Claims  Claims
 	// Policed reports whether a target has a policy.
 	Policed func(target string) bool
 }
 
-// Claimed reports whether a domain, or a wildcard, is a client's.
+// Claimed reports whether a domain, or a wildcard, belongs to a client.
 func (r Rules) Claimed(domain string) bool {
 	_, ok := r.Claims.Get(claims.TargetDomain(domain))
 	return ok
 }
 
-// Alone reports whether a name is not led by the wildcard that it is one of: it is a
-// client's by itself, whether that is connected or not, or the relay's own. So is
-// one that has a policy: whoever set it would not have it passed by.
+// Alone reports whether a name is not led by the wildcard that covers it. That is so if a
+// client has claimed the name itself, connected or not, or if it is the console's or one
+// of the relay's own. It is also so if the name has a policy: whoever set it would not
+// want it to be bypassed.
 func (r Rules) Alone(domain string) bool {
 	return r.Claimed(domain) || r.Policed(claims.TargetDomain(domain)) || r.own(domain) || r.IsConsole(domain)
 }
 
-// IsConsole reports whether a name is the console's. A browser shows what is at one port
-// of a name the cookies that it has from another.
+// IsConsole reports whether a name is the console's. A browser sends its cookies for a
+// name to every port of that name.
 func (r Rules) IsConsole(domain string) bool { return slices.Contains(r.Console, domain) }
 
-// own reports whether a name is one that the relay is reached by.
+// own reports whether the relay is reached by a name.
 func (r Rules) own(domain string) bool { return slices.Contains(r.Own, domain) }
 
-// Leader is the wildcard of a client that leads a name; empty: none does.
+// Leader returns the wildcard of a client that leads a name, or "" if there is none.
 func (r Rules) Leader(domain string) string {
 	if all := wildcard.Of(domain); all != "" && r.Claimed(all) && !r.Alone(domain) {
 		return all
@@ -75,8 +77,8 @@ func (r Rules) Leader(domain string) string {
 	return ""
 }
 
-// Subject is what a name's certificate is for: the name, or the wildcard that leads
-// it. Empty: it may have none, as it is nobody's.
+// Subject returns what a name's certificate must be for: the name, or the wildcard that
+// leads it. It is empty if the name may have no certificate because it belongs to nobody.
 func (r Rules) Subject(domain string) string {
 	if domain != "" && domain == r.SignIn || r.Claimed(domain) {
 		return domain
@@ -87,8 +89,8 @@ func (r Rules) Subject(domain string) string {
 // Under reports whether a name is under the relay's domain.
 func (r Rules) Under(name string) bool { return strings.HasSuffix(name, "."+r.Domain) }
 
-// spelledOut is a name, or a wildcard, with the relay's domain where it is one label
-// under that, and the name that a wildcard is under, or the same name.
+// spelledOut returns a name or wildcard in full: a single label is put under the relay's
+// domain. base is the name that a wildcard is under, or the same name.
 func (r Rules) spelledOut(name string) (full, base string) {
 	if base, _ = wildcard.Base(name); !strings.Contains(base, ".") && base != r.Domain {
 		return name + "." + r.Domain, base + "." + r.Domain
@@ -96,7 +98,8 @@ func (r Rules) spelledOut(name string) (full, base string) {
 	return name, base
 }
 
-// Full is the name that a claim's domain means. Its errors are *wire.Problem.
+// Full returns the full name that a claim's domain stands for. Its errors are
+// *wire.Problem.
 func (r Rules) Full(domain string) (string, error) {
 	domain, base := r.spelledOut(domain)
 	all := base != domain
@@ -111,13 +114,13 @@ func (r Rules) Full(domain string) (string, error) {
 	return domain, nil
 }
 
-// OwnError refuses a name of the relay's own.
+// OwnError returns the error that refuses one of the relay's own names.
 func OwnError(domain string) error {
 	return wire.Forbidden("domain", "%s is the relay's own name; choose another", domain)
 }
 
-// Target reads what the operator calls a target: a domain or its one label, a
-// wildcard as *.shop, tcp.PORT or udp.PORT, or a private tunnel as CLIENT/NAME.
+// Target parses the operator's name for a target: a domain or its single label, a
+// wildcard such as *.shop, tcp.PORT or udp.PORT, or a private tunnel as CLIENT/NAME.
 func (r Rules) Target(text string) (string, error) {
 	text = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(text), "."))
 	if network, port, ok := claims.PortOf(text); ok {
@@ -140,7 +143,7 @@ func (r Rules) Target(text string) (string, error) {
 	return claims.TargetDomain(text), nil
 }
 
-// Shown is a target as the operator writes it: what Target reads.
+// Shown returns a target as the operator writes it, in a form that Target parses.
 func Shown(target string) string {
 	if name := claims.DomainOf(target); name != "" {
 		return name

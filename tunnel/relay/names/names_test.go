@@ -75,7 +75,7 @@ func TestFullNames(t *testing.T) {
 	}
 }
 
-// TestFullNamesOfARelayOfOneLabel has the relay's domain be spelled as a label is.
+// TestFullNamesOfARelayOfOneLabel uses a relay whose domain looks like a label.
 func TestFullNamesOfARelayOfOneLabel(t *testing.T) {
 	r := Rules{Domain: "localhost", Own: []string{"localhost"}, Claims: held{}, Policed: func(string) bool { return false }}
 	if got, err := r.Full("shop"); got != "shop.localhost" || err != nil {
@@ -89,7 +89,8 @@ func TestFullNamesOfARelayOfOneLabel(t *testing.T) {
 	}
 }
 
-// TestShownTargetsAreRead holds that what the operator is shown can be written back.
+// TestShownTargetsAreRead checks that whatever the operator is shown can be entered
+// again.
 func TestShownTargetsAreRead(t *testing.T) {
 	r := rulesOf(nil, nil)
 	for text, shown := range map[string]string{

@@ -49,8 +49,9 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// TestTunnelsThatNotEveryNodeServes: a node that would serve one in part finds no
-// slot of it, and all of it fits in a line, whatever the values are.
+// TestTunnelsThatNotEveryNodeServes checks that a node that would serve such a tunnel
+// only in part finds no slot for it, and that all of it fits in a line, whatever the
+// values.
 func TestTunnelsThatNotEveryNodeServes(t *testing.T) {
 	long := strings.Repeat(`"\u2028`+"\t<&>", wire.MaxHeaderBytes)[:wire.MaxHeaderBytes-len("X-Env")-1] + "!"
 	long = strings.ToValidUTF8(long, "")
@@ -95,7 +96,7 @@ func TestTunnelsThatNotEveryNodeServes(t *testing.T) {
 	}
 }
 
-// TestTableTellsWhatThereIs has a reader begin in the middle.
+// TestTableTellsWhatThereIs adds a reader in the middle.
 func TestTableTellsWhatThereIs(t *testing.T) {
 	var tab table
 	tab.agent(Agent{Session: "s1"})
@@ -130,8 +131,8 @@ func TestTableTellsWhatThereIs(t *testing.T) {
 	tab.unfollow(r)
 }
 
-// TestChangesAreToldToThoseWhoFollow holds that a change of the store goes to who
-// follows the table, whole, and to who comes a while later, and that one larger
+// TestChangesAreToldToThoseWhoFollow checks that a complete change to the store reaches
+// those who follow the table and those who come a while later, and that a change larger
 // than a line is left out.
 func TestChangesAreToldToThoseWhoFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	maxFlows  = 1 << 16 // of one session between nodes, as far as no client has less than its part
+	maxFlows  = 1 << 16 // of one session between nodes, unless a client has less than its share
 	flowSweep = 30 * time.Second
-	// flowIdle is above what edges keep a silent flow for: they end theirs, and
-	// this only clears away what was not told.
+	// flowIdle is longer than edges keep a silent flow. Edges end their own flows, so
+	// this only cleans up flows whose end was not received.
 	flowIdle = 10 * time.Minute
 )
 
-// flowKey is a flow as the visitor's node calls it.
+// flowKey identifies a flow in the terms of the visitor's node.
 type flowKey struct {
 	session string
 	number  uint32
@@ -30,27 +30,27 @@ type flowKey struct {
 // farFlow is a flow of a visitor on another node.
 type farFlow struct {
 	flow   Flow
-	client string        // whose agent it is with
-	packet atomic.Uint32 // of the origin's, counted
+	client string        // the client whose agent it is with
+	packet atomic.Uint32 // counts the origin's packets
 	used   atomic.Int64  // when a packet last passed, by monotime.Now
 }
 
-// flowSet are the flows that came by one session between nodes.
+// flowSet holds the flows that arrived over one session between nodes.
 type flowSet struct {
 	mesh *Mesh
 	link link.Session
-	past wire.Past[flowKey] // of who receives
+	past wire.Past[flowKey] // used by the receiver
 	most int
 
 	shares shares.Shares
 
 	mu    sync.Mutex
 	flows map[flowKey]*farFlow
-	parts map[string]*wire.Reassembly // by session; those that had a fragment
+	parts map[string]*wire.Reassembly // by session; only those that have received a fragment
 }
 
-// serveFlows carries UDP visitors of another node to agents here, until the
-// session ends.
+// serveFlows carries UDP packets between visitors of another node and agents here, until
+// the session ends.
 func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
 	fs := &flowSet{mesh: m, link: s, most: maxFlows, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
 	ctx, cancel := context.WithCancel(ctx)
@@ -61,7 +61,7 @@ func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
 		wg.Wait()
 		fs.end(func(*farFlow) bool { return true })
 	}()
-	_ = link.ServeDatagrams(ctx, s, func(list [][]byte) { // it ends with the session
+	_ = link.ServeDatagrams(ctx, s, func(list [][]byte) { // ends with the session
 		for _, b := range list {
 			id, rest, err := cutSession(b)
 			if err != nil {
@@ -146,7 +146,7 @@ func (fs *flowSet) begin(key flowKey, endpoint uint32, client string) *farFlow {
 	answer := func(payload []byte) {
 		f.used.Store(int64(monotime.Now()))
 		out := wire.Flow{Endpoint: endpoint, Number: key.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
-		_, _ = wire.SplitFlow(nil, out, maxDatagram, send) // a lost packet is UDP's own
+		_, _ = wire.SplitFlow(nil, out, maxDatagram, send) // UDP tolerates a lost packet
 	}
 	over := func() {
 		fs.mu.Lock()
@@ -163,7 +163,7 @@ func (fs *flowSet) begin(key flowKey, endpoint uint32, client string) *farFlow {
 	return f
 }
 
-// forget takes a flow out, and returns it if there is one; fs.mu is held.
+// forget removes a flow and returns it, if there is one. fs.mu must be held.
 func (fs *flowSet) forget(key flowKey) *farFlow {
 	f := fs.flows[key]
 	if f != nil {
@@ -174,7 +174,7 @@ func (fs *flowSet) forget(key flowKey) *farFlow {
 }
 
 func (fs *flowSet) send(session string, d []byte) {
-	_ = fs.link.SendDatagram(append(appendSession(make([]byte, 0, 1+maxID+len(d)), session), d...)) // a lost packet is UDP's own
+	_ = fs.link.SendDatagram(append(appendSession(make([]byte, 0, 1+maxID+len(d)), session), d...)) // UDP tolerates a lost packet
 }
 
 func (fs *flowSet) sweep(ctx context.Context) {
@@ -192,8 +192,8 @@ func (fs *flowSet) sweep(ctx context.Context) {
 	}
 }
 
-// dropParts forgets the fragments of agents' sessions that have no flow: most
-// have ended.
+// dropParts drops the fragments of agents' sessions that have no flows: most of these
+// sessions have ended.
 func (fs *flowSet) dropParts() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

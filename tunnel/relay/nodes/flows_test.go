@@ -17,7 +17,7 @@ func (b *begun) Flow(string, uint32, func([]byte), func()) Flow {
 	return silent{}
 }
 
-// silent is a flow of which nothing is told to anybody.
+// silent is a flow that tells nobody anything.
 type silent struct{}
 
 func (silent) Send([]byte)    {}
@@ -25,8 +25,8 @@ func (silent) From(wire.From) {}
 func (silent) Withheld()      {}
 func (silent) Close()         {}
 
-// TestNoFlowBeginsBehindItsEnd: a visitor's node may tell of a flow's end while a packet of
-// it is on its way.
+// TestNoFlowBeginsBehindItsEnd covers a flow whose end is announced by the visitor's node
+// while one of its packets is still on the way.
 func TestNoFlowBeginsBehindItsEnd(t *testing.T) {
 	local := new(begun)
 	fs := &flowSet{mesh: &Mesh{cfg: Config{Local: local}}, most: maxFlows, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
@@ -53,8 +53,9 @@ func TestNoFlowBeginsBehindItsEnd(t *testing.T) {
 	}
 }
 
-// TestFlowsOfOneClientKeepNoOthersOut: all flows of a node's agents that begin at another
-// node share a session, and packets with forged addresses begin as many as somebody likes.
+// TestFlowsOfOneClientKeepNoOthersOut covers flows of all of a node's agents that begin
+// at another node: they share a session, and packets with forged addresses can begin any
+// number of them.
 func TestFlowsOfOneClientKeepNoOthersOut(t *testing.T) {
 	const most = 10
 	mesh := &Mesh{cfg: Config{Local: new(begun)}}
@@ -82,7 +83,7 @@ func TestFlowsOfOneClientKeepNoOthersOut(t *testing.T) {
 		}
 	}
 	tell("s1", wire.FlowClose)
-	mesh.AgentDown("s3") // its flows are its client's still
+	mesh.AgentDown("s3") // its flows are still its client's
 	fs.end(func(*farFlow) bool { return true })
 	if n, clients := fs.shares.Taken(); n != 0 || clients != 0 {
 		t.Errorf("in the end %d flows are counted, of %d clients", n, clients)

@@ -15,29 +15,29 @@ import (
 	"adit/tunnel/link"
 )
 
-// wornLook is how often it is looked whether a session has used so much of its
-// numbers that it is to be replaced: to use up the rest takes many times as long.
+// wornLook is how often a session is checked for having used so many of its sequence
+// numbers that it should be replaced. Using up the rest takes many times as long.
 const wornLook = time.Hour
 
-// hold is a session with another node, and what that has told over it.
+// hold is a session with another node, and what that node has reported over it.
 type hold struct {
 	peer  *peer
 	link  link.Session
-	told  chan struct{}      // closed once the node has told all
-	ended chan struct{}      // closed when it is not followed any more
-	err   error              // why; set before ended is closed
-	quiet context.CancelFunc // ends what follows and tells
-	stop  context.CancelFunc // ends all
+	told  chan struct{}      // closed once the node has reported everything
+	ended chan struct{}      // closed when it is no longer followed
+	err   error              // the reason; set before ended is closed
+	quiet context.CancelFunc // ends following and telling
+	stop  context.CancelFunc // ends everything
 	wg    sync.WaitGroup
 
 	sessions sync.Map // id → *Session
 
 	whole    bool // told is closed; guarded by the peer's mutex
 	draining bool // guarded by the peer's mutex
-	away     bool // the store is, from the node; guarded likewise
+	away     bool // the store is unavailable to the node; guarded likewise
 }
 
-// hold makes a session with the node and follows its table, until end is called.
+// hold opens a session with the node and follows its table, until end is called.
 func (p *peer) hold(ctx context.Context) (*hold, error) {
 	m := p.mesh
 	p.mu.Lock()
@@ -108,8 +108,8 @@ func (h *hold) end() {
 	p.mesh.cfg.Far.NodeChanged(p.id)
 }
 
-// keep has h in use until it ends, or the one that has replaced it. Those that were
-// replaced fade.
+// keep uses h until it ends, or until the session that has replaced it ends. Replaced
+// sessions fade out.
 func (p *peer) keep(ctx context.Context, h *hold, fading *sync.WaitGroup) error {
 	look := time.NewTicker(p.mesh.wornLook)
 	defer look.Stop()
@@ -131,8 +131,8 @@ func (p *peer) keep(ctx context.Context, h *hold, fading *sync.WaitGroup) error 
 	}
 }
 
-// replace makes another session with the node of h, and has it in use once the node
-// has told all over it. It returns nil if that cannot be.
+// replace opens another session with the node of h, and puts it to use once the node has
+// reported everything over it. It returns nil if that is not possible.
 func (p *peer) replace(ctx context.Context, h *hold) *hold {
 	next, err := p.hold(ctx)
 	if err != nil {
@@ -161,13 +161,13 @@ func (p *peer) replace(ctx context.Context, h *hold) *hold {
 	return next
 }
 
-// fade leaves a session that was replaced to the visitors it has, and ends it when
-// they have gone.
+// fade leaves a replaced session to its remaining visitors, and ends it when they are
+// gone.
 func (h *hold) fade(ctx context.Context) {
 	h.quiet()
 	<-h.ended
 	h.sessions.Range(func(_, v any) bool {
-		h.peer.mesh.cfg.Far.SessionDown(v.(*Session)) // no more visitors; it has not ended for those who are there
+		h.peer.mesh.cfg.Far.SessionDown(v.(*Session)) // no new visitors; the session has not ended for the existing ones
 		return true
 	})
 	h.peer.mesh.cfg.Far.NodeChanged(h.peer.id)
@@ -191,7 +191,7 @@ func (h *hold) fade(ctx context.Context) {
 // follow reads the node's table until it ends.
 func (h *hold) follow(ctx context.Context, client *http.Client) error {
 	p := h.peer
-	// The session's end must not wait for a reader that is told of it last.
+	// The end of the session must not wait for a reader that learns of it last.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -239,8 +239,8 @@ func (h *hold) session(id string) *Session {
 	return v.(*Session)
 }
 
-// take does what a line of the node's table says. What does not fit is left out:
-// a newer node may say more.
+// take applies a line of the node's table. It ignores what it does not understand, since
+// a newer node may send more.
 func (h *hold) take(l line) {
 	p := h.peer
 	far := p.mesh.cfg.Far
@@ -250,7 +250,7 @@ func (h *hold) take(l line) {
 			return
 		}
 		s := newSession(p, h.link, *l.Agent)
-		s.Before = !h.whole // which nothing else sets
+		s.Before = !h.whole // only set here
 		h.sessions.Store(l.Agent.Session, s)
 		far.SessionUp(s)
 	case l.Op == opGone:
@@ -289,9 +289,9 @@ func (h *hold) take(l line) {
 	}
 }
 
-// receive hands on what agents on the node send to UDP visitors here.
+// receive passes on what agents on the node send to UDP visitors here.
 func (h *hold) receive(ctx context.Context) {
-	_ = link.ServeDatagrams(ctx, h.link, func(list [][]byte) { // it ends with the session
+	_ = link.ServeDatagrams(ctx, h.link, func(list [][]byte) { // ends with the session
 		for _, b := range list {
 			id, rest, err := cutSession(b)
 			if err != nil {
@@ -304,7 +304,7 @@ func (h *hold) receive(ctx context.Context) {
 	})
 }
 
-// tell brings access events to the node, in turns.
+// tell sends access events to the node, in turns.
 func (h *hold) tell(ctx context.Context, client *http.Client) {
 	p := h.peer
 	for {

@@ -1,8 +1,8 @@
-// Package nodes lets the nodes of one relay serve each other's visitors: each
-// keeps a session with every other one, over which it learns what agents are
-// connected there and reaches them as if they were here. Who may have a name and
-// what a visitor may do is decided above it. docs/protocol/nodes.md has what
-// goes over the wire.
+// Package nodes lets the nodes of one relay serve each other's visitors. Each node keeps
+// a session with every other node; over it, the node learns which agents are connected
+// there and reaches them as if they were connected here. Who may have a name and what a
+// visitor may do is decided by the packages above it. The wire format is in
+// docs/protocol/nodes.md.
 package nodes
 
 import (
@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// keepAlive makes a node that is silent known as dead after three of them.
-	// One whose process ended is known at once: its connection is reset.
+	// keepAlive determines that a silent node is considered dead after three intervals.
+	// If the node's process has ended, that is noticed immediately, since its connection
+	// is reset.
 	keepAlive   = time.Second
 	dialTime    = 5 * time.Second
 	firstPause  = 50 * time.Millisecond
@@ -30,22 +31,23 @@ const (
 	openTime    = 10 * time.Second
 	maxStreams  = 1 << 17 // of one session between nodes
 	maxLine     = 64 << 10
-	maxTold     = maxLine - 1024 // of a change, with what a line has around it
+	maxTold     = maxLine - 1024 // of a change, without what a line adds to it
 	accessQueue = 4096
 	accessBatch = 256
 	accessTurn  = 50 * time.Millisecond
 )
 
-// ErrNoSession is what a stream to a session gives that has ended.
+// ErrNoSession is returned when a stream is opened to a session that has ended.
 var ErrNoSession = errors.New("the agent's session has ended")
 
-// Agent is an agent's session on the node that tells of it.
+// Agent is an agent's session as described by the node that has it.
 type Agent struct {
 	Session  string `json:"session"` // id
 	ClientID string `json:"client_id"`
 	Instance string `json:"instance"`
-	// Beside is the node that the agent said, as it came, that it has another session
-	// with. Empty: with none, or the node that tells does not know.
+	// Beside is the node with which the agent, when it connected, said that it had
+	// another session. It is empty if there is none, or if the node that reports this
+	// does not know.
 	Beside string `json:"beside,omitempty"`
 }
 
@@ -59,63 +61,66 @@ type Tunnel struct {
 	Slot    string     `json:"slot"`
 	Domain  string     `json:"domain,omitempty"`
 	Port    int        `json:"port,omitempty"`
-	// PolicyRevision is that of the target's policy that the node knew when it put the
-	// tunnel up; 0: none. Who knows less of policies has to learn of it first.
+	// PolicyRevision is the revision of the target's policy that the node knew when it
+	// put the tunnel up, or 0 for none. A node that knows an older one has to read the
+	// policy first.
 	PolicyRevision uint64 `json:"policy_revision,omitempty"`
-	// Store is that which PolicyRevision is of; empty: not told.
+	// Store identifies the store that PolicyRevision refers to. It is empty if that was
+	// not sent.
 	Store string `json:"store,omitempty"`
 }
 
-// Equal reports whether two are the same in all.
+// Equal reports whether two tunnels are equal in every field.
 func (t Tunnel) Equal(o Tunnel) bool { return reflect.DeepEqual(t, o) }
 
 // Flow carries one UDP visitor's packets to an agent.
 type Flow interface {
 	Send(payload []byte)
-	// From tells the agent whose the flow is.
+	// From tells the agent who the flow's visitor is.
 	From(who wire.From)
 	// Withheld tells the agent that an answer was not passed on.
 	Withheld()
 	Close()
 }
 
-// Local is what this node does for others. Its methods may be called from
-// several goroutines.
+// Local is what this node does for other nodes. Its methods may be called from several
+// goroutines.
 type Local interface {
 	// OpenStream opens a stream to an agent, or returns ErrNoSession.
 	OpenStream(ctx context.Context, session string) (link.Stream, error)
-	// Flow begins a UDP visitor's flow; nil if the session has ended. answer and
-	// over must not wait.
+	// Flow begins a UDP visitor's flow. It returns nil if the session has ended. answer
+	// and over must not wait.
 	Flow(session string, endpoint uint32, answer func(payload []byte), over func()) Flow
-	// Access takes the events of visitors that another node has recorded, and
-	// reports whether the agent wants any.
+	// Access takes the events of visitors that another node has recorded, and reports
+	// whether the agent wants any.
 	Access(session string, list []wire.Access) (wanted bool)
 }
 
-// Far is told of what other nodes have. Of one node it is told in order, and
-// what a node had has ended when its session has.
+// Far is told what other nodes have. Calls about one node come in order. When the session
+// with a node has ended, so has everything that the node had.
 type Far interface {
 	SessionUp(s *Session)
 	SessionDown(s *Session)
 	TunnelUp(s *Session, t Tunnel)
 	TunnelDown(s *Session, key string)
-	// NodeChanged tells that a node came, went or drains.
+	// NodeChanged is called when a node has come, has gone or is draining.
 	NodeChanged(node string)
-	// Changed brings what another node has written to the store: what Tell was given.
+	// Changed receives a change that another node has written to the store: the argument
+	// of Tell there.
 	Changed(change []byte)
-	// Datagram brings a packet of wire.Flow's form for a visitor here.
+	// Datagram receives a packet in the format of wire.Flow for a visitor here.
 	Datagram(s *Session, b []byte)
 }
 
-// Config is what a Mesh works with; all but Log is required.
+// Config contains what a Mesh works with. Everything except Log is required.
 type Config struct {
 	ID          string // of this node
 	Fingerprint [32]byte
-	Certificate func() (*tls.Certificate, error) // of link.Authority.IssueNode
+	Certificate func() (*tls.Certificate, error) // from link.Authority.IssueNode
 	Listener    net.Listener
 	Local       Local
 	Far         Far
-	// Memory bounds what has come from another node, for or from any of its agents, and
+	// Memory limits what has come from another node, for or from any of its agents, and
 	// waits for readers. If zero, 1 GiB.
 	Memory int64
 	Log    *slog.Logger // may be nil
@@ -124,24 +129,24 @@ type Config struct {
 // Node says where another node is.
 type Node struct{ ID, Address string }
 
-// Mesh is this node's end of the sessions with all others.
+// Mesh is this node's end of the sessions with all other nodes.
 type Mesh struct {
 	cfg      Config
 	log      *slog.Logger
 	listener *link.Listener
 	table    table
-	relayed  counter // visitors' streams of other nodes
+	relayed  counter // streams of visitors of other nodes
 	dial     func(context.Context, link.DialConfig) (link.Session, error)
 	wornLook time.Duration
 
 	mu    sync.Mutex
 	peers map[string]*peer
-	life  context.Context // of Run; nil before
+	life  context.Context // of Run; nil before that
 	wg    sync.WaitGroup
 	ended bool
 }
 
-// New opens the listener; Run serves.
+// New opens the listener. Run serves it.
 func New(cfg Config) (*Mesh, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -164,11 +169,10 @@ func New(cfg Config) (*Mesh, error) {
 // Close closes the listener of a mesh that is not run.
 func (m *Mesh) Close() error { return m.listener.Close() }
 
-// Addr is where other nodes find this one.
+// Addr returns the address at which other nodes reach this one.
 func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
 
-// Run serves other nodes and keeps sessions with those that Know names, until
-// ctx ends.
+// Run serves other nodes and keeps sessions with those passed to Know, until ctx ends.
 func (m *Mesh) Run(ctx context.Context) error {
 	m.mu.Lock()
 	m.life = ctx
@@ -193,8 +197,8 @@ func (m *Mesh) Run(ctx context.Context) error {
 	return nil
 }
 
-// Know tells which other nodes there are. A session with one that is not named
-// any more is kept as long as it lives.
+// Know sets which other nodes there are. A session with a node that is no longer listed
+// is kept for as long as it lives.
 func (m *Mesh) Know(list []Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +229,7 @@ func (m *Mesh) Know(list []Node) {
 	}
 }
 
-// forget removes a peer that nobody names; it reports whether it is so.
+// forget removes a peer that is no longer listed, and reports whether it did.
 func (m *Mesh) forget(p *peer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,13 +244,13 @@ func (m *Mesh) forget(p *peer) bool {
 
 // PeerState is a snapshot of the session with another node.
 type PeerState struct {
-	Connected bool // and it has told all that it has
+	Connected bool // and it has reported everything that it has
 	Draining  bool
 	StoreAway bool // it cannot reach the store
 	RTT       time.Duration
 }
 
-// Peers returns the state of all nodes that are known.
+// Peers returns the state of all known nodes.
 func (m *Mesh) Peers() map[string]PeerState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -257,27 +261,27 @@ func (m *Mesh) Peers() map[string]PeerState {
 	return all
 }
 
-// AgentUp, AgentDown, TunnelUp and TunnelDown tell other nodes what is here.
+// AgentUp, AgentDown, TunnelUp and TunnelDown tell other nodes what is connected here.
 func (m *Mesh) AgentUp(a Agent)                { m.table.agent(a) }
 func (m *Mesh) AgentDown(session string)       { m.table.gone(session) }
 func (m *Mesh) TunnelUp(t Tunnel)              { m.table.up(t) }
 func (m *Mesh) TunnelDown(session, key string) { m.table.down(session, key) }
 
-// Drain tells other nodes to turn to sessions elsewhere.
+// Drain tells other nodes to use sessions elsewhere.
 func (m *Mesh) Drain() { m.table.drain() }
 
-// StoreAway tells other nodes whether this one cannot reach the store.
+// StoreAway tells other nodes whether this one is unable to reach the store.
 func (m *Mesh) StoreAway(away bool) { m.table.storeAway(away) }
 
-// Tell tells other nodes of a change of the store, in JSON, beside the store
-// itself. It is left out if it is larger than a line: they have it from the store.
+// Tell tells other nodes about a change to the store, in JSON, in addition to the store
+// itself. A change that does not fit in a line is left out: they get it from the store.
 func (m *Mesh) Tell(change []byte) {
 	if len(change) <= maxTold {
 		m.table.tell(change)
 	}
 }
 
-// Idle waits until no visitor of another node is served here, or ctx ends.
+// Idle waits until no visitor of another node is being served here, or ctx ends.
 func (m *Mesh) Idle(ctx context.Context) { m.relayed.wait(ctx) }
 
 // counter counts what is open.

@@ -22,24 +22,24 @@ type accessEvent struct {
 	access  wire.Access
 }
 
-// peer is another node: this one keeps a session with it.
+// peer is another node that this one keeps a session with.
 type peer struct {
 	mesh   *Mesh
 	id     string
-	kick   chan struct{} // tells run to dial at once; room for one
+	kick   chan struct{} // tells run to dial immediately; room for one
 	access chan accessEvent
 
 	mu     sync.Mutex
 	node   Node
 	wanted bool
-	cur    *hold // nil without a session
+	cur    *hold // nil if there is no session
 }
 
 func newPeer(m *Mesh, n Node) *peer {
 	return &peer{mesh: m, id: n.ID, node: n, wanted: true, kick: make(chan struct{}, 1), access: make(chan accessEvent, accessQueue)}
 }
 
-// know takes what the node says of itself.
+// know records the node's current entry.
 func (p *peer) know(n Node) {
 	p.mu.Lock()
 	news := !p.wanted || p.node != n
@@ -78,12 +78,12 @@ func (p *peer) state() PeerState {
 	return PeerState{Connected: p.cur.whole, Draining: p.cur.draining, StoreAway: p.cur.away, RTT: p.cur.link.Stats().RTT}
 }
 
-// run keeps a session with the node until ctx ends, or nobody names it any more
-// and it does not answer.
+// run keeps a session with the node until ctx ends, or until the node is no longer listed
+// and does not answer.
 func (p *peer) run(ctx context.Context) {
 	m := p.mesh
 	pause := firstPause
-	level := slog.LevelInfo // it is news once, and not again while the node stays out of reach
+	level := slog.LevelInfo // an unreachable node is news only once
 	var fading sync.WaitGroup
 	defer fading.Wait()
 	for ctx.Err() == nil {
@@ -157,7 +157,7 @@ func post(ctx context.Context, client *http.Client, list []accessLine) (answer a
 	if res.StatusCode/100 != 2 {
 		return answer, errors.New(res.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxAccess)).Decode(&answer); err != nil && err != io.EOF { // older nodes answer nothing
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAccess)).Decode(&answer); err != nil && err != io.EOF { // older nodes send no body
 		return answer, err
 	}
 	return answer, nil

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// TestNodeOutOfReachIsLoggedOnce has a node that is listed not be reached for an
-// hour.
+// TestNodeOutOfReachIsLoggedOnce keeps a listed node unreachable for an hour.
 func TestNodeOutOfReachIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

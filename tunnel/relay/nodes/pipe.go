@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/link"
 )
 
-// pipe moves bytes between two streams until both directions have ended, each on
-// its own, or ctx ends. A direction that breaks breaks the whole.
+// pipe copies bytes between two streams until both directions have ended, each by itself,
+// or ctx ends. An error in one direction ends both.
 func pipe(ctx context.Context, a, b link.Stream) {
 	var once sync.Once
 	fail := func() {
@@ -33,7 +33,7 @@ func pipe(ctx context.Context, a, b link.Stream) {
 	b.Close()
 }
 
-// move copies until src ends; the error is either side's.
+// move copies until src ends. The error may be from either side.
 func move(dst io.Writer, src io.Reader) error {
 	var mem lend.Buffer
 	defer mem.Return()

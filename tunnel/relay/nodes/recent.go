@@ -7,17 +7,17 @@ import (
 	"adit/internal/monotime"
 )
 
-// What a node keeps of changes of the store for nodes that come later: one that
-// has just started may be served by a server of the cluster that lags, while no
-// other can be asked.
+// How many changes to the store a node keeps for nodes that come later. A node that has
+// just started may be using a server of the cluster that lags behind, when no other can
+// be asked.
 const (
 	recentTime  = 15 * time.Minute
 	recentCount = 1024
 	recentBytes = 1 << 20
 )
 
-// recent are the last changes of the store: this node's own and those that others
-// told of. The zero value is empty.
+// recent holds the latest changes to the store: this node's own and those that other
+// nodes reported. The zero value is empty.
 type recent struct {
 	list  []recentChange
 	known map[string]struct{}
@@ -29,8 +29,7 @@ type recentChange struct {
 	change string
 }
 
-// add keeps a change of so long ago, and forgets those that were kept first of
-// too many.
+// add adds a change of the given age, and drops the oldest ones if there are too many.
 func (r *recent) add(change []byte, age time.Duration) {
 	c := recentChange{monotime.Now() - age, string(change)}
 	if _, ok := r.known[c.change]; ok {
@@ -53,7 +52,7 @@ func (r *recent) drop(c recentChange) {
 	delete(r.known, c.change)
 }
 
-// lines are what is not too old, with its age.
+// lines returns the changes that are not too old, with their age.
 func (r *recent) lines() []line {
 	now := monotime.Now()
 	r.list = slices.DeleteFunc(r.list, func(c recentChange) bool {

@@ -23,7 +23,7 @@ const (
 	maxAccess  = 4 << 20
 )
 
-// serve does what another node asks for on a session that it has dialled.
+// serve handles the requests of another node on a session that the node has dialled.
 func (m *Mesh) serve(ctx context.Context, s link.Session) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (m *Mesh) serveVisitor(ctx context.Context, st link.Stream) {
 		st.SetWriteDeadline(time.Now().Add(headTime))
 		_, _ = st.Write([]byte{notHere}) // the stream ends either way
 		_ = st.CloseWrite()
-		// What the visitor has sent is not read: nobody is there for it.
+		// What the visitor has sent is left unread, since nobody is there for it.
 		st.Close()
 		return
 	}
@@ -105,7 +105,8 @@ func (m *Mesh) routes() http.Handler {
 	return mux
 }
 
-// serveTable tells all that this node has, and what changes, until the session ends.
+// serveTable sends everything that this node has, and then the changes, until the session
+// ends.
 func (m *Mesh) serveTable(w http.ResponseWriter, r *http.Request) {
 	follow := m.table.follow()
 	defer m.table.unfollow(follow)
@@ -121,7 +122,7 @@ func (m *Mesh) serveTable(w http.ResponseWriter, r *http.Request) {
 		}
 		lines, ok := follow.take()
 		if !ok {
-			return // it begins anew
+			return // the other node starts again
 		}
 		for i := range lines {
 			if enc.Encode(&lines[i]) != nil {
@@ -134,7 +135,7 @@ func (m *Mesh) serveTable(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// accessLine is one visitor of an agent, recorded by another node.
+// accessLine is a visit to an agent, recorded by another node.
 type accessLine struct {
 	Session string      `json:"session"`
 	Access  wire.Access `json:"access"`
@@ -160,12 +161,12 @@ func (m *Mesh) serveAccess(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// accessAnswer names sessions of which no more is to be told.
+// accessAnswer lists the sessions that want no more events.
 type accessAnswer struct {
 	Unwanted []string `json:"unwanted,omitempty"`
 }
 
-// streamQueue gives the control streams of a session to an http.Server.
+// streamQueue passes the control streams of a session to an http.Server.
 type streamQueue struct {
 	ctx     context.Context
 	session link.Session

@@ -15,12 +15,13 @@ import (
 // maxDatagram leaves room for the session's id in a datagram between nodes.
 const maxDatagram = 65535 - 1 - maxID
 
-// Session is an agent's session on another node, and a link.Session: streams
-// and datagrams go to the agent by way of that node.
+// Session is an agent's session on another node. It is a link.Session whose streams and
+// datagrams reach the agent through that node.
 type Session struct {
 	Agent
-	Node string // that has the session
-	// Before: the agent was there when the node began to tell what it has.
+	Node string // the node that has the session
+	// Before is set if the agent was already there when the node began to report what it
+	// has.
 	Before bool
 
 	peer *peer
@@ -54,7 +55,7 @@ func (s *Session) OpenStream(ctx context.Context) (link.Stream, error) {
 	return &farStream{Stream: st, head: appendSession([]byte{streamVisitor}, s.Agent.Session)}, nil
 }
 
-// AcceptStream never returns one: agents open streams to their own node.
+// AcceptStream never returns a stream: agents open streams to their own node.
 func (s *Session) AcceptStream(ctx context.Context) (link.Stream, error) {
 	select {
 	case <-s.done:
@@ -64,7 +65,7 @@ func (s *Session) AcceptStream(ctx context.Context) (link.Stream, error) {
 	}
 }
 
-// SendDatagram sends a packet of wire.Flow's form.
+// SendDatagram sends a packet in the format of wire.Flow.
 func (s *Session) SendDatagram(b []byte) error {
 	if len(b) > maxDatagram {
 		return link.ErrDatagramTooLarge
@@ -75,36 +76,37 @@ func (s *Session) SendDatagram(b []byte) error {
 	return s.link.SendDatagram(*buf)
 }
 
-// GatherDatagrams and SendGathered are those of the session with the node.
+// GatherDatagrams and SendGathered act on the session with the node.
 func (s *Session) GatherDatagrams() { link.GatherDatagrams(s.link) }
 func (s *Session) SendGathered()    { link.SendGathered(s.link) }
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
 
-// ReceiveDatagram never returns one: Far is told of them.
+// ReceiveDatagram never returns a datagram: Far receives them.
 func (s *Session) ReceiveDatagram(ctx context.Context, _ []byte) (int, error) {
 	_, err := s.AcceptStream(ctx)
 	return 0, err
 }
 
-// MaxDatagram is the largest packet that SendDatagram takes.
+// MaxDatagram returns the size of the largest packet that SendDatagram accepts.
 func (s *Session) MaxDatagram() int { return maxDatagram }
 
-// Transport is that of the session with the node.
+// Transport returns the transport of the session with the node.
 func (s *Session) Transport() link.Transport { return s.link.Transport() }
 
-// LocalAddr and RemoteAddr are those of the session with the node.
+// LocalAddr and RemoteAddr return the addresses of the session with the node.
 func (s *Session) LocalAddr() net.Addr  { return s.link.LocalAddr() }
 func (s *Session) RemoteAddr() net.Addr { return s.link.RemoteAddr() }
 
-// Stats are those of the session with the node.
+// Stats returns the statistics of the session with the node.
 func (s *Session) Stats() link.Stats { return s.link.Stats() }
 
-// Done is closed when the session has ended, or that with its node.
+// Done is closed when the session has ended, or the session with its node has.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Err says why it has ended; nil while it lives. It does not wait for what the
-// node has told last: with the session to it all that it had is gone.
+// Err returns why the session has ended, or nil while it lives. It does not wait for the
+// node's last messages: when the session with the node is gone, so is everything that the
+// node had.
 func (s *Session) Err() error {
 	select {
 	case <-s.done:
@@ -114,11 +116,11 @@ func (s *Session) Err() error {
 	}
 }
 
-// Close does nothing: the session is its node's to close.
+// Close does nothing, since only the session's node may close it.
 func (s *Session) Close(string) error { return nil }
 
-// Access tells the agent's node of a visitor of the agent's, until that has
-// answered that the agent wants none; it may be dropped.
+// Access tells the agent's node about a visitor of the agent, until the node answers that
+// the agent wants no events. The event may be dropped.
 func (s *Session) Access(a wire.Access) {
 	if s.mute.Load() {
 		return
@@ -129,7 +131,7 @@ func (s *Session) Access(a wire.Access) {
 	}
 }
 
-// Mute reports whether the agent is told of no more visitors.
+// Mute reports whether the agent wants no more events about visitors.
 func (s *Session) Mute() bool { return s.mute.Load() }
 
 // farStream is a visitor's stream to an agent on another node.
@@ -140,7 +142,7 @@ type farStream struct {
 	begun atomic.Bool // the agent has answered
 }
 
-// Write sends the stream's head with the first bytes.
+// Write sends the stream's head together with the first bytes.
 func (f *farStream) Write(b []byte) (int, error) {
 	f.write.Lock()
 	defer f.write.Unlock()
@@ -153,7 +155,7 @@ func (f *farStream) Write(b []byte) (int, error) {
 	return max(n-skip, 0), err
 }
 
-// Read takes the node's answer that the agent is not there off the stream.
+// Read intercepts the node's answer that the agent is not there.
 func (f *farStream) Read(b []byte) (int, error) {
 	if f.begun.Load() || len(b) == 0 {
 		return f.Stream.Read(b)
@@ -168,15 +170,15 @@ func (f *farStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// absent is the error about an agent that is not where it was: nothing of what
-// the visitor sent has reached anybody.
+// absent is the error for an agent that is no longer where it was. Nothing that the
+// visitor sent has reached anybody.
 type absent struct{}
 
 func (absent) Error() string        { return ErrNoSession.Error() }
 func (absent) Is(target error) bool { return target == ErrNoSession }
 
-// NoAgent tells the edge that another may be asked.
+// NoAgent tells the edge that it may try another agent.
 func (absent) NoAgent() bool { return true }
 
-// isEnd reports whether a read's error is the stream's own end.
+// isEnd reports whether a read error is the regular end of the stream.
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }

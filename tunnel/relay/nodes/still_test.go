@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/link"
 )
 
-// fullLocal is a node whose agents send without end.
+// fullLocal is a node whose agents send endlessly.
 type fullLocal struct{ echoLocal }
 
 func (fullLocal) OpenStream(context.Context, string) (link.Stream, error) {
@@ -27,9 +27,9 @@ func (fullLocal) OpenStream(context.Context, string) (link.Stream, error) {
 	return pipeStream{here}, nil
 }
 
-// TestVisitorsWhoStandStillAreOfManyAgents has more visitors of another node's agents read
-// nothing for a while than one agent may have: they are not cut, since a session between
-// nodes is that of all agents.
+// TestVisitorsWhoStandStillAreOfManyAgents makes more visitors of another node's agents
+// stop reading for a while than one agent may have. They are not cut off, since a session
+// between nodes is shared by all agents.
 func TestVisitorsWhoStandStillAreOfManyAgents(t *testing.T) {
 	const visitors, each = 300, 256 << 10
 	authority, err := link.NewAuthority()

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Operations of a line.
+// The operations of a line.
 const (
-	opSession   = "session"   // Agent came
+	opSession   = "session"   // Agent connected
 	opGone      = "gone"      // Session ended, and its tunnels with it
-	opTunnel    = "tunnel"    // Tunnel came or changed
+	opTunnel    = "tunnel"    // Tunnel was added or changed
 	opWithdrawn = "withdrawn" // the tunnel Key of Session ended
-	opWhole     = "whole"     // all that there was when the table was asked for has been told
+	opWhole     = "whole"     // everything that was there when the table was requested has been sent
 	opChanged   = "changed"   // Change was written to the store
-	opDrain     = "drain"     // the node ends: what is elsewhere too is better asked there
-	opStore     = "store"     // the node reaches the store no more, if Away, or again
+	opDrain     = "drain"     // the node is shutting down: prefer other nodes for what they have as well
+	opStore     = "store"     // the node can no longer reach the store (Away), or can again
 )
 
 // line is one line of a node's table.
@@ -26,19 +26,19 @@ type line struct {
 	Tunnel  *Tunnel `json:"tunnel,omitempty"`
 	Session string  `json:"session,omitempty"`
 	Key     string  `json:"key,omitempty"`
-	// Slot is that of a Tunnel that changes headers, which has none itself: a node
-	// of before that finds no claim of it, and so serves nobody without the changes.
-	// PathsSlot is in its place where a Tunnel has paths, which not every node knows
-	// that knows of headers.
+	// Slot is the slot of a Tunnel that changes headers, which then has no slot itself.
+	// An older node finds no claim for such a tunnel, and so serves nobody without the
+	// changes. For a Tunnel with paths, PathsSlot is used instead, as not every node that
+	// supports header changes supports paths.
 	Slot      string `json:"slot,omitempty"`
 	PathsSlot string `json:"paths_slot,omitempty"`
 
 	Change json.RawMessage `json:"change,omitempty"`
-	Age    int64           `json:"age,omitempty"` // of a Change of before, in milliseconds
+	Age    int64           `json:"age,omitempty"` // of an earlier Change, in milliseconds
 	Away   bool            `json:"away,omitempty"`
 }
 
-// tunnelLine tells of v.
+// tunnelLine returns the line that announces v.
 func tunnelLine(v Tunnel) line {
 	l := line{Op: opTunnel, Tunnel: &v}
 	switch {
@@ -50,7 +50,7 @@ func tunnelLine(v Tunnel) line {
 	return l
 }
 
-// told is the tunnel that a line tells of.
+// told returns the tunnel that a line announces.
 func (l *line) told() Tunnel {
 	v := *l.Tunnel
 	switch {
@@ -63,15 +63,16 @@ func (l *line) told() Tunnel {
 	return v
 }
 
-// newLines returns what writes lines. It makes them no longer than need be, since
-// of maxLine a claim's headers may have half.
+// newLines returns an encoder for lines. It keeps them as short as possible, since the
+// headers of a claim may take up half of maxLine.
 func newLines(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc
 }
 
-// maxBehind is how many lines a node may be behind before it must read the table anew.
+// maxBehind is how many lines a node may be behind before it must read the whole table
+// again.
 const maxBehind = 1 << 17
 
 // table is what this node has, and who follows it.
@@ -80,7 +81,7 @@ type table struct {
 	agents   map[string]Agent
 	tunnels  map[string]map[string]Tunnel // session → key
 	draining bool
-	away     bool // the store is, from this node
+	away     bool // the store is unavailable to this node
 	recent   recent
 	readers  map[*reader]struct{}
 }
@@ -109,7 +110,7 @@ func (r *reader) add(l line) {
 	}
 }
 
-// take returns what is new; ok is false if something was lost.
+// take returns the new lines. ok is false if any were lost.
 func (r *reader) take() (lines []line, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +118,8 @@ func (r *reader) take() (lines []line, ok bool) {
 	return lines, !r.lost
 }
 
-// follow returns a reader that begins with all that there is, and with the changes
-// of the store that were told of lately.
+// follow returns a reader that begins with everything that is there, including recent
+// changes to the store.
 func (t *table) follow() *reader {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +154,7 @@ func (t *table) unfollow(r *reader) {
 	delete(t.readers, r)
 }
 
-// change applies f and tells the line that it returns, in the order of changes.
+// change applies f and sends the line that it returns, in the order of changes.
 func (t *table) change(f func() (line, bool)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +177,8 @@ func (t *table) agent(a Agent) {
 	})
 }
 
-// client is the id of the client whose session it is; empty: there is no such session.
+// client returns the id of the client that a session belongs to, or "" if there is no such
+// session.
 func (t *table) client(session string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +194,7 @@ func (t *table) gone(session string) {
 	})
 }
 
-// up takes a tunnel of an agent that is there.
+// up adds a tunnel if its agent is there.
 func (t *table) up(v Tunnel) {
 	t.change(func() (line, bool) {
 		if _, ok := t.agents[v.Session]; !ok {
@@ -214,7 +216,7 @@ func (t *table) down(session, key string) {
 	})
 }
 
-// tell tells of a change of the store to those who follow.
+// tell sends a change to the store to those who follow.
 func (t *table) tell(change []byte) {
 	t.change(func() (line, bool) {
 		t.recent.add(change, 0)
@@ -222,7 +224,7 @@ func (t *table) tell(change []byte) {
 	})
 }
 
-// heard keeps a change that another node told of, for those who come later.
+// heard keeps a change that another node reported, for those who come later.
 func (t *table) heard(change []byte, age time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

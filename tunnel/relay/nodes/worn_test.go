@@ -15,7 +15,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// echoLocal is a node whose agents send back what they are sent.
+// echoLocal is a node whose agents send back what they receive.
 type echoLocal struct{}
 
 func (echoLocal) OpenStream(context.Context, string) (link.Stream, error) {
@@ -35,7 +35,7 @@ func (s pipeStream) CloseWrite() error { return s.Close() }
 func (s pipeStream) Reset()            { s.Close() }
 func (pipeStream) Quiet() bool         { return false }
 
-// knowing is told of what another node has.
+// knowing records what another node reports.
 type knowing struct {
 	mu       sync.Mutex
 	sessions []*Session
@@ -105,8 +105,8 @@ func soon(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// TestWornSessionBetweenNodesIsReplaced has the numbers of streams run short while a
-// visitor of one node is served by another.
+// TestWornSessionBetweenNodesIsReplaced makes stream numbers run low while a visitor of
+// one node is served by another.
 func TestWornSessionBetweenNodesIsReplaced(t *testing.T) {
 	authority, err := link.NewAuthority()
 	if err != nil {

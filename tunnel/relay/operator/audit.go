@@ -19,11 +19,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// auditLook is how many entries one question looks through: each is read from the
-// store, and who searches for what is not there must not keep it busy.
+// auditLook is how many entries one question examines. Each is read from the store, and a
+// search for something that does not exist must not keep it busy.
 const auditLook = 3000
 
-// AuditList is a page of the audit log, newest first.
+// AuditList returns a page of the audit log, newest first.
 func (o *Operator) AuditList(ctx context.Context, q console.AuditQuestion) (console.AuditPage, error) {
 	page := console.AuditPage{Items: []audit.Entry{}}
 	looked, last := 0, uint64(0)
@@ -41,7 +41,7 @@ func (o *Operator) AuditList(ctx context.Context, q console.AuditQuestion) (cons
 	return page, err
 }
 
-// AuditVerify checks the whole chain; wanted is a head that was noted earlier.
+// AuditVerify checks the whole chain. wanted is a head noted earlier.
 func (o *Operator) AuditVerify(ctx context.Context, wanted string) (audit.Result, error) {
 	return o.cfg.Store.Audit.Verify(ctx, strings.ToLower(strings.TrimSpace(wanted)))
 }
@@ -77,7 +77,7 @@ func (o *Operator) shownSink(stored store.StoredSink) console.Sink {
 	return v
 }
 
-// SinkList is the sinks that are stored, with how each does at this node.
+// SinkList returns the stored sinks, with the state of each at this node.
 func (o *Operator) SinkList() []console.Sink {
 	list := []console.Sink{}
 	for _, s := range o.cfg.Store.Sinks.List() {
@@ -88,7 +88,7 @@ func (o *Operator) SinkList() []console.Sink {
 
 const maxSinks = 20
 
-// Sink is one of SinkList.
+// Sink returns one of SinkList.
 func (o *Operator) Sink(name string) (console.Sink, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {
@@ -99,12 +99,12 @@ func (o *Operator) Sink(name string) (console.Sink, error) {
 
 func sinkTag(v store.StoredSink) string { return timeTag(v.Changed) }
 
-// expectSink is what a change that expects a sink has against another one.
+// expectSink returns the check for a change that expects a certain version of a sink.
 func expectSink(name string, e console.Expected) table.Against[store.StoredSink] {
 	return expecting(e, sinkTag, "the sink %s has changed since it was read, so nothing was changed; read it again", name)
 }
 
-// SetSink stores a sink. A secret that is left out is kept.
+// SetSink stores a sink. If the secret is left out, the existing one is kept.
 func (o *Operator) SetSink(ctx context.Context, name string, document []byte, e console.Expected) (console.Sink, error) {
 	if !sink.ValidName(name) {
 		return console.Sink{}, bad(http.StatusBadRequest, "invalid_parameter", "name", "a sink's name has 1 to 32 lower-case letters, digits, hyphens or underscores, and begins and ends with a letter or digit")
@@ -123,7 +123,7 @@ func (o *Operator) SetSink(ctx context.Context, name string, document []byte, e 
 	err = o.cfg.Store.Sinks.Change(ctx, name, func(old store.StoredSink, had bool) ([]byte, error) {
 		next := c
 		if had && c.Secret == "" && c.Type == sink.Webhook {
-			if before, err := outlets.Parse(old); err == nil && before.URL == c.URL { // a secret is not told to another
+			if before, err := outlets.Parse(old); err == nil && before.URL == c.URL { // another URL must not get the secret
 				next.Secret = before.Secret
 			}
 		}
@@ -141,7 +141,7 @@ func (o *Operator) SetSink(ctx context.Context, name string, document []byte, e 
 	return v, nil
 }
 
-// DeleteSink deletes a sink; what waits for it is dropped.
+// DeleteSink deletes a sink, and drops what is queued for it.
 func (o *Operator) DeleteSink(ctx context.Context, name string, e console.Expected) error {
 	if err := o.cfg.Store.Sinks.Delete(ctx, name, expectSink(name, e)); err != nil {
 		return sinkError(name, err)
@@ -158,7 +158,7 @@ func sinkError(name string, err error) error {
 	return err
 }
 
-// testEvent is one of a kind that a sink is for, and can be told from those in earnest.
+// testEvent returns an event of a kind that the sink wants, recognisable as a test.
 func (o *Operator) testEvent(c sink.Config) sink.Event {
 	now := time.Now().UTC()
 	if slices.Contains(c.Events, sink.Clients) && !slices.Contains(c.Events, sink.Access) {
@@ -169,7 +169,7 @@ func (o *Operator) testEvent(c sink.Config) sink.Event {
 	}}
 }
 
-// TestSink sends one event to a sink now, beside what is queued for it.
+// TestSink sends one event to a sink immediately, bypassing its queue.
 func (o *Operator) TestSink(ctx context.Context, name string) (console.SinkTest, error) {
 	stored, ok := o.cfg.Store.Sinks.Get(name)
 	if !ok {

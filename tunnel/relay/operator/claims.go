@@ -15,7 +15,8 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// ClaimList is the names and ports that clients have, running or not.
+// ClaimList returns the names and ports that clients have, whether or not they are in
+// use.
 func (o *Operator) ClaimList() []console.Claim {
 	running := map[string]bool{}
 	for _, ep := range o.cfg.Edge.Endpoints() {
@@ -31,8 +32,8 @@ func (o *Operator) ClaimList() []console.Claim {
 	return list
 }
 
-// ReleaseClaim takes a name or port from a client that does not use it now, and
-// forgets how a name was proved to be the client's.
+// ReleaseClaim takes a name or port from a client that is not using it, and deletes the
+// proof that the name is the client's.
 func (o *Operator) ReleaseClaim(ctx context.Context, text string) error {
 	target, err := o.target(text)
 	if err != nil {

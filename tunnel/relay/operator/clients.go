@@ -18,7 +18,7 @@ import (
 	"adit/tunnel/relay/store/scope"
 )
 
-// clientError gives the store's errors about clients to the operator.
+// clientError translates the store's errors about clients for the operator.
 func clientError(name string, err error) error {
 	var scope *scope.Error
 	switch {
@@ -36,7 +36,7 @@ func clientError(name string, err error) error {
 	return err
 }
 
-// Clients are all clients, the revoked ones too.
+// Clients returns all clients, including revoked ones.
 func (o *Operator) Clients() []console.Client {
 	connected := o.cfg.Relay.Connected()
 	list := []console.Client{}
@@ -73,7 +73,7 @@ func (o *Operator) shownClient(c store.Client, has Connected) console.Client {
 	return v
 }
 
-// lastSeen is where a client's newest session is, or was.
+// lastSeen returns where a client's newest session is, or was.
 func (o *Operator) lastSeen(clientID string, newest *store.Seen) *store.Seen {
 	if newest != nil {
 		return newest
@@ -84,7 +84,7 @@ func (o *Operator) lastSeen(clientID string, newest *store.Seen) *store.Seen {
 	return nil
 }
 
-// Client is a client with what agents reported, newest first.
+// Client returns a client with what its agents reported, newest first.
 func (o *Operator) Client(name string) (console.Client, error) {
 	c, ok := o.cfg.Store.Clients.Get(name)
 	if !ok {
@@ -102,7 +102,7 @@ func (o *Operator) Client(name string) (console.Client, error) {
 	return v, nil
 }
 
-// CreateClient adds a client; its token is shown this once.
+// CreateClient adds a client. Its token is shown only this once.
 func (o *Operator) CreateClient(ctx context.Context, name string, scope console.Scope) (console.NewToken, error) {
 	c, token, err := o.cfg.Clients.Add(ctx, name, scope)
 	if err != nil {
@@ -113,15 +113,15 @@ func (o *Operator) CreateClient(ctx context.Context, name string, scope console.
 	return console.NewToken{Name: c.Name, ClientID: c.ID, AuthToken: token.Reveal()}, nil
 }
 
-// scopeTag tells a client's scope from others: by itself, as a client changes with
-// every new token, too. A name that is used again is another client.
+// scopeTag identifies a version of a client's scope by its contents, since a client also
+// changes with every new token. A name that is used again belongs to another client.
 func scopeTag(c store.Client) string {
-	text, _ := json.Marshal(c.Scope) // cannot go wrong: numbers, texts and a time that was checked
+	text, _ := json.Marshal(c.Scope) // cannot fail: numbers, texts and a time that was checked
 	sum := sha256.Sum256(append([]byte(c.ID+" "), text...))
 	return hex.EncodeToString(sum[:12])
 }
 
-// SetClient gives a client another scope, which is in force at once.
+// SetClient gives a client another scope, which takes effect immediately.
 func (o *Operator) SetClient(ctx context.Context, name string, scope console.Scope, e console.Expected) (console.Client, error) {
 	if err := scope.Check(); err != nil {
 		return console.Client{}, clientError(name, err)
@@ -137,7 +137,7 @@ func (o *Operator) SetClient(ctx context.Context, name string, scope console.Sco
 	return o.Client(c.Name)
 }
 
-// NewClientToken gives a client a new token; the old one works for overlap more.
+// NewClientToken gives a client a new token. The old one works for another overlap.
 func (o *Operator) NewClientToken(ctx context.Context, name string, overlap time.Duration) (console.NewToken, error) {
 	c, token, err := o.cfg.Clients.Rotate(ctx, name, overlap)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *Operator) NewClientToken(ctx context.Context, name string, overlap time
 // DropClient revokes a client.
 func (o *Operator) DropClient(ctx context.Context, name string) error {
 	c, err := o.cfg.Clients.Revoke(ctx, name)
-	if c.ID != "" { // it is revoked, also if its names are not all given back yet
+	if c.ID != "" { // it is revoked even if not all of its names have been given back yet
 		o.cfg.Log.Info("client revoked", "client", c.Name)
 		o.Record(ctx, "client.revoke", c.Name, map[string]any{"client_id": c.ID})
 	}

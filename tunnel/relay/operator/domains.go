@@ -12,10 +12,10 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// certificatesFor is how long the certificates of all domains may take to read.
+// certificatesFor is how long reading the certificates of all domains may take.
 const certificatesFor = 3 * time.Second
 
-// DomainList are the names that clients have, and those that they have proved.
+// DomainList returns the names that clients have, and those that they have proved.
 func (o *Operator) DomainList(ctx context.Context) []console.Domain {
 	names := o.clientNames()
 	running := map[string]bool{}
@@ -44,7 +44,7 @@ func (o *Operator) DomainList(ctx context.Context) []console.Domain {
 			found[p.Domain] = &console.Domain{Domain: p.Domain, ClientID: p.ClientID, ProvedAt: &p.Proved, Proof: p.By}
 		}
 	}
-	// A store that is far away must not keep the page waiting.
+	// An unavailable store must not keep the page waiting.
 	ctx, cancel := context.WithTimeout(ctx, certificatesFor)
 	defer cancel()
 	list := []console.Domain{}
@@ -60,10 +60,10 @@ func (o *Operator) DomainList(ctx context.Context) []console.Domain {
 // maxReported is how many errors of agents are shown.
 const maxReported = 500
 
-// agentKey is how a client's agents name a tunnel. It says nothing to an operator.
+// agentKey is how a client's agents identify a tunnel. It means nothing to an operator.
 type agentKey struct{ clientID, key string }
 
-// publicURLs are those of the tunnels that are served now.
+// publicURLs returns the URLs of the tunnels that are served now.
 func (o *Operator) publicURLs() map[agentKey]string {
 	urls := make(map[agentKey]string)
 	for _, ep := range o.cfg.Edge.Endpoints() {
@@ -74,7 +74,7 @@ func (o *Operator) publicURLs() map[agentKey]string {
 	return urls
 }
 
-// ErrorList is what agents reported, those that left too, newest first.
+// ErrorList returns what agents reported, including agents that have left, newest first.
 func (o *Operator) ErrorList() []console.ReportedError {
 	connected, urls := o.cfg.Relay.Connected(), o.publicURLs()
 	list := []console.ReportedError{}

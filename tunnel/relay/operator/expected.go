@@ -9,11 +9,11 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// timeTag tells what changed at a time from what was there before.
+// timeTag identifies a version of something by when it changed.
 func timeTag(changed time.Time) string { return strconv.FormatInt(changed.UnixNano(), 36) }
 
-// expecting is what a change that expects something has against anything else, in
-// the words of the message. Nil expects nothing.
+// expecting returns a check that refuses a change, with the message, unless it replaces
+// the expected version. It returns nil if e is nil.
 func expecting[T any](e console.Expected, tagOf func(T) string, message string, args ...any) table.Against[T] {
 	if e == nil {
 		return nil

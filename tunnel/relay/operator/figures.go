@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/relay/ledger"
 )
 
-// Counters are what only rises.
+// Counters returns the figures for the console.
 func (o *Operator) Counters() console.Counters {
 	var c console.Counters
 	for _, n := range o.cfg.Edge.Visitors() {
@@ -21,7 +21,7 @@ func (o *Operator) Counters() console.Counters {
 	return c
 }
 
-// Backup is a relay's backup as the admin API gives it.
+// Backup returns a backup of the relay, in the form of the admin API.
 func (o *Operator) Backup(ctx context.Context) (any, error) {
 	b, err := o.cfg.Store.Backup(ctx)
 	b.AdminToken = o.cfg.AdminToken
@@ -31,7 +31,7 @@ func (o *Operator) Backup(ctx context.Context) (any, error) {
 	return b, err
 }
 
-// Ready says why the relay should get no new visitors, or "".
+// Ready returns why the relay should get no new visitors, or "".
 func (o *Operator) Ready() string {
 	draining, _ := o.cfg.Relay.State()
 	switch {
@@ -43,20 +43,20 @@ func (o *Operator) Ready() string {
 	return ""
 }
 
-// StoreCondition is how the store is: one of store.Conditions.
+// StoreCondition returns the condition of the store: one of store.Conditions.
 func (o *Operator) StoreCondition() string { return string(o.cfg.Store.Condition()) }
 
-// Metrics are the relay's figures as Prometheus reads them.
+// Metrics returns the relay's figures in the format of Prometheus.
 func (o *Operator) Metrics() string { return o.cfg.Figures.Text(o.Ready() == "") }
 
-// SessionList is the agents' sessions with this node, oldest first.
+// SessionList returns the agents' sessions with this node, oldest first.
 func (o *Operator) SessionList() []console.Session { return o.cfg.Relay.SessionList() }
 
-// NodeList is the relay's nodes, this one among them, by name.
+// NodeList returns the relay's nodes, including this one, by name.
 func (o *Operator) NodeList() []console.Node { return o.cfg.Relay.NodeList() }
 
-// BeginChange is called before ctx's actor changes something, what being how it
-// was asked for; see ledger.Ledger.Begin.
+// BeginChange must be called before ctx's actor changes something. what describes the
+// request; see ledger.Ledger.Begin.
 func (o *Operator) BeginChange(ctx context.Context, what string) (end func(error), err error) {
 	end, err = o.cfg.Ledger.Begin(ctx, what)
 	if errors.Is(err, ledger.ErrFull) {
@@ -66,8 +66,7 @@ func (o *Operator) BeginChange(ctx context.Context, what string) (end func(error
 	return end, err
 }
 
-// Record writes a change that was made into the audit log, in the name of ctx's
-// actor.
+// Record writes a completed change into the audit log, in the name of ctx's actor.
 func (o *Operator) Record(ctx context.Context, action, target string, detail any) {
 	o.cfg.Ledger.Record(ctx, action, target, detail)
 }

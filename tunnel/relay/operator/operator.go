@@ -1,7 +1,7 @@
-// Package operator is what the relay's operator may see and change: the answers to
-// all that the console asks. It stands on the store and on the parts of a running
-// relay; what comes of a change for sessions and visitors is theirs to hear from the
-// store. Who may ask is decided by package console.
+// Package operator implements what the relay's operator may see and change: the answers
+// to the console's requests. It builds on the store and on the parts of a running relay.
+// Those parts learn from the store what a change means for sessions and visitors. Who may
+// make a request is decided by package console.
 package operator
 
 import (
@@ -31,29 +31,29 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// Relay is what only the running relay knows.
+// Relay provides what only the running relay knows.
 type Relay interface {
-	// State reports whether it is ending, and how many agents are connected to this
-	// node.
+	// State reports whether the relay is ending, and how many agents are connected to
+	// this node.
 	State() (draining bool, sessions int)
-	// CutOff reports whether other nodes may change what this one does not hear of.
+	// CutOff reports whether other nodes may be making changes that this one does not
+	// hear of.
 	CutOff() bool
-	// SessionList is those of agents connected to this node, oldest first.
+	// SessionList returns the sessions of agents connected to this node, oldest first.
 	SessionList() []console.Session
-	// Connected is what of each client's agents is connected to any node, by the
-	// client's id.
+	// Connected returns, by client id, what is connected to any node.
 	Connected() map[string]Connected
-	// NodeList is the relay's nodes, this one among them, by name.
+	// NodeList returns the relay's nodes, including this one, by name.
 	NodeList() []console.Node
 }
 
-// Connected is what of a client's agents is connected.
+// Connected counts the sessions and tunnels of a client's agents that are connected.
 type Connected struct {
 	Sessions, Tunnels int
-	Newest            *store.Seen // of those at this node; nil: there is none
+	Newest            *store.Seen // the newest session at this node; nil if there is none
 }
 
-// Config is what an Operator stands on.
+// Config contains what an Operator needs.
 type Config struct {
 	Relay    Relay
 	Settings config.Config // in force
@@ -62,8 +62,8 @@ type Config struct {
 	Started  time.Time
 	Addrs    Addrs
 	CAFile   string
-	Host     string // that tcp and udp tunnels are at
-	// AdminToken is what a backup holds of the data folder.
+	Host     string // of tcp and udp tunnels
+	// AdminToken is the part of the data folder that a backup contains.
 	AdminToken string
 
 	Store       *store.Store
@@ -78,21 +78,22 @@ type Config struct {
 	Accounts    *quota.Accounts
 	Proofs      *proof.Records
 	Geo         *geo.File
-	SignIn      *signin.Visitors // nil: nobody signs in
-	CallbackURL string           // that identity providers would be told of
+	SignIn      *signin.Visitors // nil: there is no sign-in
+	CallbackURL string           // to register with identity providers
 	Figures     metrics.Sources
-	PublicURL   func(routing.Face) string // where visitors find a face
-	// Certificate is what visitors of a name are shown, by whoever shows it.
+	PublicURL   func(routing.Face) string // returns the URL at which visitors reach a face
+	// Certificate returns the certificate that visitors of a name see, whichever source
+	// it comes from.
 	Certificate func(ctx context.Context, name string) *console.Certificate
 	Log         *slog.Logger
 }
 
-// Addrs are the addresses that the relay listens on.
+// Addrs contains the addresses that the relay listens on.
 type Addrs struct {
 	Tunnel, HTTP, HTTPS, Console string
 }
 
-// Operator answers the console.
+// Operator answers the console's requests.
 type Operator struct{ cfg Config }
 
 // New returns an Operator.
@@ -104,7 +105,7 @@ func bad(status int, code, field, format string, args ...any) error {
 	return &console.Error{Status: status, Code: code, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Status is the relay in short.
+// Status returns a summary of the relay.
 func (o *Operator) Status() console.Status {
 	draining, sessions := o.cfg.Relay.State()
 	s := console.Status{
@@ -128,7 +129,7 @@ func (o *Operator) Status() console.Status {
 	return s
 }
 
-// EndpointList is what this node serves.
+// EndpointList returns what this node serves.
 func (o *Operator) EndpointList() []console.Endpoint {
 	clients := o.clientNames()
 	list := []console.Endpoint{}
@@ -155,7 +156,7 @@ func (o *Operator) EndpointList() []console.Endpoint {
 	return list
 }
 
-// clientNames are the clients' names, by id.
+// clientNames returns the clients' names by id.
 func (o *Operator) clientNames() map[string]string {
 	names := map[string]string{}
 	for _, c := range o.cfg.Store.Clients.List() {

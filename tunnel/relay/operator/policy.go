@@ -21,7 +21,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// target reads what the operator calls a target.
+// target parses the operator's name for a target.
 func (o *Operator) target(text string) (string, error) {
 	target, err := o.cfg.Names.Target(text)
 	if err != nil {
@@ -30,8 +30,8 @@ func (o *Operator) target(text string) (string, error) {
 	return target, nil
 }
 
-// shownPolicy is a policy as the console has it. Of one that cannot be read all but
-// its document is there.
+// shownPolicy returns a policy in the console's form. If the policy cannot be read,
+// everything except its document is filled in.
 func (o *Operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
 	d, err := policies.Read(p)
 	return console.Policy{
@@ -39,7 +39,7 @@ func (o *Operator) shownPolicy(p store.StoredPolicy) (console.Policy, error) {
 	}, err
 }
 
-// PolicyList is the policies that are set, without their secrets.
+// PolicyList returns the policies that are set, without their secrets.
 func (o *Operator) PolicyList() []console.Policy {
 	list := []console.Policy{}
 	for _, p := range o.cfg.Store.Policies.List() {
@@ -56,7 +56,7 @@ func noPolicy(target string) error {
 	return bad(http.StatusNotFound, "not_found", "", "no policy is set for %s", names.Shown(target))
 }
 
-// Policy is one of PolicyList, by what the operator calls its target.
+// Policy returns one of PolicyList, by the operator's name for its target.
 func (o *Operator) Policy(text string) (console.Policy, error) {
 	target, err := o.target(text)
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *Operator) Policy(text string) (console.Policy, error) {
 	return o.shownPolicy(p)
 }
 
-// policyError gives the book's errors about a target to the operator.
+// policyError translates the book's errors about a target for the operator.
 func policyError(target string, err error) error {
 	var field *policy.FieldError
 	var unknown *policies.UnknownProviderError
@@ -111,7 +111,7 @@ func (o *Operator) DeletePolicy(ctx context.Context, text string, e console.Expe
 	return policyError(target, o.cfg.Policies.Delete(ctx, policies.Change{Target: target, Expected: e}))
 }
 
-// Explain says what would become of a visitor, and by which rules.
+// Explain returns what would happen to a visitor, and by which rules.
 func (o *Operator) Explain(q console.Question) (console.Explanation, error) {
 	target, err := o.target(q.Target)
 	if err != nil {
@@ -158,7 +158,8 @@ func (o *Operator) Explain(q console.Question) (console.Explanation, error) {
 	return e, nil
 }
 
-// pathOf is the path that a question is about, as visitors ask for it.
+// pathOf returns the path that a question is about, in the form in which visitors request
+// it.
 func pathOf(asked string) string {
 	if strings.HasPrefix(asked, "/") {
 		return asked
@@ -166,7 +167,7 @@ func pathOf(asked string) string {
 	return "/" + asked
 }
 
-// presentedBy is what a visitor of a tunnel's type can present.
+// presentedBy returns what a visitor of a tunnel's type can present.
 func presentedBy(tunnelType string, p *policy.Presented) *policy.Presented {
 	if tunnelType == wire.TypeHTTP {
 		return nil
@@ -174,7 +175,8 @@ func presentedBy(tunnelType string, p *policy.Presented) *policy.Presented {
 	return p
 }
 
-// identityOf is the visitor whom a question is about; nil: one who has not signed in.
+// identityOf returns the visitor that a question is about, or nil for one that has not
+// signed in.
 func identityOf(q console.Question, s *policy.SignIn, now time.Time) *policy.Identity {
 	if s == nil || q.Email == "" && len(q.Groups) == 0 {
 		return nil
@@ -185,7 +187,7 @@ func identityOf(q console.Question, s *policy.SignIn, now time.Time) *policy.Ide
 	}
 }
 
-// quotaStep says whether the client that has a target has used up its month.
+// quotaStep says whether the client that has a target has used up its monthly bytes.
 func (o *Operator) quotaStep(target string) (policy.Step, bool) {
 	claim, ok := o.cfg.Store.Claims.Get(target)
 	if !ok {

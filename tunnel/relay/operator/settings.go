@@ -7,7 +7,7 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// Settings are what is in force.
+// Settings returns the settings in force.
 func (o *Operator) Settings(ctx context.Context) (console.Settings, error) {
 	l := o.cfg.Settings.Limits
 	s := console.Settings{
@@ -35,7 +35,7 @@ func (o *Operator) Settings(ctx context.Context) (console.Settings, error) {
 	return s, nil
 }
 
-// signInSettings tell of the identity providers.
+// signInSettings describes the identity providers.
 func (o *Operator) signInSettings() console.SignInSettings {
 	s := console.SignInSettings{
 		CallbackURL: o.cfg.CallbackURL, Providers: []console.SignInProvider{},
@@ -54,7 +54,7 @@ func (o *Operator) signInSettings() console.SignInSettings {
 	return s
 }
 
-// geoSettings tells of the geo database in force.
+// geoSettings describes the current geo database.
 func (o *Operator) geoSettings() console.GeoSettings {
 	s := console.GeoSettings{File: o.cfg.Settings.Geo.Database, Error: o.cfg.Geo.Fault()}
 	if db := o.cfg.Geo.Database(); db != nil {

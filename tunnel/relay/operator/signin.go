@@ -12,11 +12,11 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// maxUser bounds what a user is called by, in bytes.
+// maxUser limits the length of a user's name, in bytes.
 const maxUser = 320
 
-// EndSignIns ends all sign-ins that a visitor has now, on all nodes. It may sign in
-// again.
+// EndSignIns ends all current sign-ins of a visitor, on all nodes. The visitor may sign
+// in again.
 func (o *Operator) EndSignIns(ctx context.Context, user string) (console.EndedSignIns, error) {
 	user = strings.ToLower(strings.TrimSpace(user))
 	switch {
@@ -26,7 +26,7 @@ func (o *Operator) EndSignIns(ctx context.Context, user string) (console.EndedSi
 		return console.EndedSignIns{}, bad(http.StatusBadRequest, "invalid_parameter", "user", "nobody has signed in: the relay has no identity provider")
 	}
 	now := time.Now().UTC()
-	// A session may have been longer in the configuration before this one.
+	// An earlier configuration may have allowed longer sessions.
 	v := store.EndedSignIns{User: user, At: now, Until: now.Add(config.MaxSession)}
 	if err := o.cfg.Store.Ended.Set(ctx, v); err != nil {
 		return console.EndedSignIns{}, err

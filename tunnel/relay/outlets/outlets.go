@@ -1,5 +1,5 @@
-// Package outlets runs the sinks that are stored, and follows their changes: what
-// happens is given to all of them.
+// Package outlets runs the stored sinks and follows changes to them. It gives every event
+// to all of them.
 package outlets
 
 import (
@@ -15,17 +15,17 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Store has the sinks: *store.Sinks.
+// Store holds the sinks: *store.Sinks.
 type Store interface {
 	List() []store.StoredSink
 	OnChange(f func(name string))
 }
 
-// Config is what a Set is made of.
+// Config contains what a Set is made of.
 type Config struct {
 	Store   Store
-	Node    string // that what happens is said to be of
-	Private bool   // private addresses may be sent to, too
+	Node    string // the node that events are attributed to
+	Private bool   // allow private addresses as destinations
 	Log     *slog.Logger
 }
 
@@ -35,11 +35,11 @@ type Set struct {
 
 	mu     sync.RWMutex
 	byName map[string]*outlet
-	list   []*sink.Sink // of byName, for those who add
+	list   []*sink.Sink // the sinks of byName, for senders
 }
 
 type outlet struct {
-	changed time.Time // when what is stored of it was
+	changed time.Time // when the stored sink last changed
 	sink    *sink.Sink
 	end     context.CancelFunc
 }
@@ -47,13 +47,13 @@ type outlet struct {
 // New returns a Set.
 func New(c Config) *Set { return &Set{cfg: c} }
 
-// Access gives an access event to the sinks. It never waits.
+// Access passes an access event to the sinks. It never waits.
 func (o *Set) Access(e wire.Access) { o.add(sink.Event{Type: sink.Access, Access: &e}) }
 
-// Audit gives an entry of the audit log to the sinks. It never waits.
+// Audit passes an entry of the audit log to the sinks. It never waits.
 func (o *Set) Audit(e audit.Entry) { o.add(sink.Event{Type: sink.Audit, Audit: &e}) }
 
-// Client gives news of a client to the sinks. It never waits.
+// Client passes news of a client to the sinks. It never waits.
 func (o *Set) Client(c sink.Client) { o.add(sink.Event{Type: sink.Clients, Client: &c}) }
 
 func (o *Set) add(e sink.Event) {
@@ -65,7 +65,7 @@ func (o *Set) add(e sink.Event) {
 	}
 }
 
-// Run runs the stored sinks, and follows their changes, until ctx ends.
+// Run runs the stored sinks, and follows changes to them, until ctx ends.
 func (o *Set) Run(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	o.cfg.Store.OnChange(func(string) {
@@ -86,7 +86,7 @@ func (o *Set) Run(ctx context.Context) {
 	}
 }
 
-// match begins, changes and ends sinks until they are those that are stored.
+// match starts, changes and stops sinks until they match the stored ones.
 func (o *Set) match(ctx context.Context, running *sync.WaitGroup) {
 	wanted := map[string]store.StoredSink{}
 	for _, s := range o.cfg.Store.List() {
@@ -133,7 +133,7 @@ func (o *Set) match(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// Parse reads what is stored of a sink.
+// Parse parses a stored sink.
 func Parse(v store.StoredSink) (c sink.Config, err error) {
 	if v.Fault != nil {
 		return c, v.Fault
@@ -142,7 +142,7 @@ func Parse(v store.StoredSink) (c sink.Config, err error) {
 	return c, err
 }
 
-// State is how a sink fares here, and whether it runs.
+// State returns the state of a sink here, and whether it runs.
 func (o *Set) State(name string) (s sink.State, runs bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -38,7 +38,7 @@ func (s *shelf) OnChange(f func(string)) {
 	s.changed = f
 }
 
-// set replaces all that is stored.
+// set replaces everything that is stored.
 func (s *shelf) set(list ...store.StoredSink) {
 	s.mu.Lock()
 	s.list = list

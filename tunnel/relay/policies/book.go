@@ -15,52 +15,50 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Book has people read policies, and set them. The store tells the table of what
-// they set.
+// Book lets people read and set policies. The store notifies the table of what they set.
 type Book struct {
 	Stored  *store.Policies
 	Clients *store.Clients
 	Table   *Table
 	Names   names.Rules
-	// Record writes a change that was made into the audit log, in the name of ctx's
-	// actor.
+	// Record writes a completed change into the audit log, in the name of ctx's actor.
 	Record func(ctx context.Context, action, target string, detail any)
 	Log    *slog.Logger
 }
 
-// Change is a change of one target's policy.
+// Change describes a change to the policy of one target.
 type Change struct {
 	Target string
-	By     string // id of the client whose change it is; empty: the operator's
-	// Expected reports whether what has a tag may be replaced, which is empty where
-	// there is no policy. If nil, whatever is there may be.
+	By     string // id of the client that makes the change; empty: the operator
+	// Expected reports whether the policy with a tag may be replaced. The tag is empty if
+	// there is no policy. If Expected is nil, any policy may be replaced.
 	Expected func(tag string) bool
-	// Against is what else there is against the change; nil: nothing.
+	// Against returns any other objection to the change. It may be nil.
 	Against table.Against[store.StoredPolicy]
 }
 
-// ChangedError is of a change that expected another policy than there is.
+// ChangedError is returned for a change that expected a different policy.
 type ChangedError struct{ Target string }
 
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("the policy of %s has changed since it was read, so nothing was changed; read it again", names.Shown(e.Target))
 }
 
-// LedError is of a policy for a name that a wildcard leads.
+// LedError is returned for the policy of a name that is covered by a wildcard.
 type LedError struct{ Target, Wildcard string }
 
 func (e *LedError) Error() string {
 	return fmt.Sprintf("%s is led by the tunnel of %s, whose policy is the one for it; change that, or give the name a tunnel of its own first", names.Shown(e.Target), e.Wildcard)
 }
 
-// Tag tells a policy from what was there before: by its time, as that is its own,
-// also through a backup, while revisions rise with changes of its claim.
+// Tag identifies a version of a policy by the time it was set. That belongs to the policy
+// alone and survives a backup, while the revision rises with every change of its claim.
 func Tag(p store.StoredPolicy) string { return strconv.FormatInt(p.Changed.UnixNano(), 36) }
 
-// Operator is who set a policy that no client did.
+// Operator stands for the operator in SetBy.
 const Operator = "operator"
 
-// SetBy is who set a policy: Operator, or a client's name.
+// SetBy returns who set a policy: Operator, or a client's name.
 func (b *Book) SetBy(p store.StoredPolicy) string {
 	if p.By == "" {
 		return Operator
@@ -71,7 +69,7 @@ func (b *Book) SetBy(p store.StoredPolicy) string {
 	return p.By
 }
 
-// Read returns what is stored without its secrets.
+// Read returns a stored policy without its secrets.
 func Read(p store.StoredPolicy) (policy.Document, error) {
 	d, err := policy.ReadStored(p.Document)
 	if err = cmp.Or(p.Fault, err); err != nil {
@@ -80,10 +78,10 @@ func Read(p store.StoredPolicy) (policy.Document, error) {
 	return d.Redacted(), nil
 }
 
-// Set stores a policy. A user that comes without a password, and a webhook without
-// secrets, keep those that the policy before had, since they are not shown. Its
-// errors are *policy.FieldError, *UnknownProviderError, *LedError, *ChangedError,
-// those of c.Against, and the store's.
+// Set stores a policy. A user without a password and a webhook without secrets keep the
+// secrets of the previous policy, since these are never shown. Its errors are
+// *policy.FieldError, *UnknownProviderError, *LedError, *ChangedError, those of
+// c.Against, and the store's.
 func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 	if all := b.Names.Leader(claims.DomainOf(c.Target)); all != "" {
 		return &LedError{c.Target, all}
@@ -104,7 +102,7 @@ func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 	}
 	err = b.Stored.Change(ctx, c.Target, c.By, func(old store.StoredPolicy, _ bool) ([]byte, error) {
 		next := d
-		if before, err := policy.ReadStored(old.Document); silent.any() && err == nil { // somebody may have set one meanwhile
+		if before, err := policy.ReadStored(old.Document); silent.any() && err == nil { // somebody may have set one in the meantime
 			next = silent.fill(d, before)
 		}
 		return next.Stored()
@@ -117,8 +115,8 @@ func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 	return nil
 }
 
-// withSecrets is a document with the secrets of the policy in force where it comes
-// without, and what of it does.
+// withSecrets fills in missing secrets from the policy in force, and returns what was
+// missing.
 func (b *Book) withSecrets(c Change, document []byte) ([]byte, silence, error) {
 	var d policy.Document
 	old := b.Table.Get(c.Target)
@@ -129,7 +127,7 @@ func (b *Book) withSecrets(c Change, document []byte) ([]byte, silence, error) {
 	if !silent.any() {
 		return document, silence{}, nil
 	}
-	// Unknown fields are found before they would be lost here.
+	// Unknown fields must be found before they get lost here.
 	if _, err := policy.ParseOf(c.By, document); !isSecretMissing(err) {
 		return document, silence{}, nil
 	}
@@ -148,7 +146,7 @@ func (b *Book) Delete(ctx context.Context, c Change) error {
 	return nil
 }
 
-// against is all that there is against the change.
+// against returns any objection to the change.
 func (c Change) against(v store.StoredPolicy, exists bool) error {
 	if c.Against != nil {
 		if err := c.Against(v, exists); err != nil {

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// lookAgain is how often it is looked at what is left, and how long somebody must have
-	// a target: whoever claims it anew may bring the policy again.
+	// lookAgain is how often leftover policies are checked, and how long somebody must
+	// have had a target: whoever claims it again may bring the policy back.
 	lookAgain = time.Second
-	askTime   = 5 * time.Second // for who has a target
+	askTime   = 5 * time.Second // to ask who has a target
 )
 
-// left is a policy that was deleted and stays in force: its target is served, and nobody
-// is known to have it. Then it was not opened, but given back, and its tunnel is about to
-// be taken down here or runs without its claim.
+// left is a policy that was deleted but stays in force, because its target is still
+// served and nobody is known to have it. In that case nobody meant to open the target:
+// its claim was given back, and its tunnel is about to be taken down or runs without a
+// claim.
 type left struct {
-	held  int       // Hold was called so many times
-	since time.Time // somebody is known to have the target; zero: not now
+	held  int       // number of calls to Hold
+	since time.Time // since when somebody has been known to have the target; zero: nobody
 }
 
 // leave keeps a policy in force until it is known why it was deleted.
@@ -37,8 +38,8 @@ func (t *Table) leave(target string) {
 	}
 }
 
-// Hold keeps the policy of a target in force, if it is left, until release is called. left
-// is that policy as it was stored; nil: it is not left.
+// Hold keeps a leftover policy of a target in force until release is called. left is that
+// policy as it was stored, or nil if there is none.
 func (t *Table) Hold(target string) (left *store.StoredPolicy, release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,8 +55,8 @@ func (t *Table) Hold(target string) (left *store.StoredPolicy, release func()) {
 	}
 }
 
-// WatchLeft removes policies that were deleted and are still in force, once their targets
-// are not served or somebody has them, until ctx ends.
+// WatchLeft removes deleted policies that are still in force once their targets are not
+// served any more or somebody has them. It returns when ctx ends.
 func (t *Table) WatchLeft(ctx context.Context) {
 	for {
 		select {
@@ -78,7 +79,7 @@ func (t *Table) WatchLeft(ctx context.Context) {
 	}
 }
 
-// settleLeft removes what is to be removed, and reports whether something is left still.
+// settleLeft removes the leftover policies that are due, and reports whether any remain.
 func (t *Table) settleLeft(ctx context.Context) bool {
 	t.mu.RLock()
 	targets := slices.Collect(maps.Keys(t.left))
@@ -94,12 +95,12 @@ func (t *Table) settleLeft(ctx context.Context) bool {
 	return len(t.left) > 0
 }
 
-// settle removes a policy that is left, if it is time, and reports whether it did.
+// settle removes a leftover policy if it is due, and reports whether it did.
 func (t *Table) settle(target string, served, claimed bool, now time.Time) bool {
 	t.mu.Lock()
 	l := t.left[target]
 	switch {
-	case l == nil || l.held > 0: // another is in force by now, or is about to be
+	case l == nil || l.held > 0: // another policy is in force, or is about to be
 		t.mu.Unlock()
 		return false
 	case !served:

@@ -12,7 +12,7 @@ import (
 
 const closed = `{"deny":["0.0.0.0/0","::/0"]}`
 
-// laidLeft is a table with one policy, at a target that is served and claimed.
+// laidLeft returns a table with one policy, for a target that is served and claimed.
 func laidLeft(several bool) *laid {
 	l := lay()
 	l.served, l.claimed, l.several = map[string]bool{"a": true}, map[string]bool{"a": true}, several
@@ -34,8 +34,8 @@ func TestDeletedPoliciesAreInForceNoMore(t *testing.T) {
 	}
 }
 
-// TestPoliciesOfWhatIsGivenBackStay: their tunnels are served for a moment still, or run
-// without a claim.
+// TestPoliciesOfWhatIsGivenBackStay covers tunnels that are served for a moment longer,
+// or run without a claim.
 func TestPoliciesOfWhatIsGivenBackStay(t *testing.T) {
 	away := errors.New("the store is away")
 	for _, c := range []struct {
@@ -88,7 +88,8 @@ func TestPoliciesOfWhatIsGivenBackStay(t *testing.T) {
 	}
 }
 
-// TestWhoClaimsAnewMayBringThePolicyAgain: it comes a moment after the claim.
+// TestWhoClaimsAnewMayBringThePolicyAgain makes the policy arrive a moment after the
+// claim.
 func TestWhoClaimsAnewMayBringThePolicyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := laidLeft(true)

@@ -1,6 +1,6 @@
-// Package policies has the policies in force, by target, and sees to it that what is
-// open is held to them as they decide now. In its book people read them, and set them.
-// What a policy decides is package policy's.
+// Package policies holds the policies in force, by target, and applies a changed policy
+// to visits that are already open. People read and set policies through its Book. What a
+// policy decides is up to package policy.
 package policies
 
 import (
@@ -19,29 +19,29 @@ import (
 
 const hoursCheck = time.Second
 
-// Config is what a Table is made of.
+// Config contains what a Table needs.
 type Config struct {
-	Geo       func() policy.Geo       // the database in force; may return nil
-	Providers []string                // of identity, that policies can name
-	Recheck   func(targets ...string) // holds what is open on targets to their policies
+	Geo       func() policy.Geo       // the current database; may return nil
+	Providers []string                // the identity providers that policies can name
+	Recheck   func(targets ...string) // applies the policies of targets to what is open on them
 	// Serves reports whether visitors of a target are served here.
 	Serves func(target string) bool
-	// Claimed reports whether somebody has a target for certain, as far as is known here.
+	// Claimed reports whether somebody certainly has a target, as far as this node knows.
 	Claimed func(target string) bool
-	// Ask reports whether somebody has it, as whoever knows last says.
+	// Ask asks the most up-to-date source whether somebody has a target.
 	Ask func(ctx context.Context, target string) (claimed bool, err error)
 	Log *slog.Logger
 }
 
-// Table is the policies in force.
+// Table holds the policies in force.
 type Table struct {
 	cfg Config
 
 	mu       sync.RWMutex
 	byTarget map[string]*policy.Policy
-	stored   map[string]store.StoredPolicy // of byTarget
-	left     map[string]*left              // of byTarget, too
-	leaving  chan struct{}                 // left has something new; room for one
+	stored   map[string]store.StoredPolicy // the stored form of byTarget
+	left     map[string]*left              // those of byTarget that are leftover
+	leaving  chan struct{}                 // something was added to left; room for one
 }
 
 // New returns a table without policies.
@@ -52,21 +52,21 @@ func New(c Config) *Table {
 	}
 }
 
-// Get returns the policy of a target; nil: it has none.
+// Get returns the policy of a target, or nil if it has none.
 func (t *Table) Get(target string) *policy.Policy {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.byTarget[target]
 }
 
-// UnknownProviderError is of a policy whose visitors would sign in with a provider
-// that the relay has not.
+// UnknownProviderError is returned for a policy whose visitors would sign in with a
+// provider that the relay does not have.
 type UnknownProviderError struct {
 	Name string
 	Has  []string
 }
 
-// Field is the field at fault.
+// Field returns the name of the field at fault.
 func (e *UnknownProviderError) Field() string { return "sign_in.provider" }
 
 func (e *UnknownProviderError) Error() string {
@@ -76,7 +76,7 @@ func (e *UnknownProviderError) Error() string {
 	return fmt.Sprintf("the relay has no identity provider %q; it has %s", e.Name, strings.Join(e.Has, ", "))
 }
 
-// Known reports why a policy's provider is of no use: an *UnknownProviderError.
+// Known returns an *UnknownProviderError if the relay does not have a policy's provider.
 func (t *Table) Known(s *policy.SignIn) error {
 	if s == nil || slices.Contains(t.cfg.Providers, s.Provider) {
 		return nil
@@ -84,8 +84,8 @@ func (t *Table) Known(s *policy.SignIn) error {
 	return &UnknownProviderError{s.Provider, t.cfg.Providers}
 }
 
-// Set puts what is stored of a target in force. What is open is not yet held to it.
-// Calls are one after the other.
+// Set puts a stored policy in force at a target, without applying it to what is open yet.
+// Calls must not overlap.
 func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 	before := t.Get(target)
 	if !exists {
@@ -100,7 +100,7 @@ func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 	}
 	d, err := policy.ReadStored(stored.Document)
 	if err = cmp.Or(stored.Fault, err); err != nil {
-		// Nobody is let in by a policy that cannot be read.
+		// A policy that cannot be read lets nobody in.
 		t.cfg.Log.Error("a stored policy cannot be read; its target is closed", "target", target, "error", err)
 		d = policy.Document{Deny: []string{"0.0.0.0/0", "::/0"}}
 	}
@@ -114,7 +114,7 @@ func (t *Table) Set(target string, stored store.StoredPolicy, exists bool) {
 	delete(t.left, target)
 }
 
-// remove lets everybody in to a target.
+// remove removes the policy of a target, which lets everybody in.
 func (t *Table) remove(target string) {
 	t.mu.Lock()
 	p := t.drop(target)
@@ -122,7 +122,7 @@ func (t *Table) remove(target string) {
 	p.End()
 }
 
-// drop takes the policy out that a target has; t.mu is held.
+// drop removes a target's policy from the maps and returns it. t.mu must be held.
 func (t *Table) drop(target string) *policy.Policy {
 	p := t.byTarget[target]
 	delete(t.byTarget, target)
@@ -131,7 +131,7 @@ func (t *Table) drop(target string) *policy.Policy {
 	return p
 }
 
-// WatchHours ends what is open on targets that close now, until ctx ends.
+// WatchHours ends what is open on targets that close, until ctx ends.
 func (t *Table) WatchHours(ctx context.Context) {
 	tick := time.NewTicker(hoursCheck)
 	defer tick.Stop()
@@ -145,12 +145,11 @@ func (t *Table) WatchHours(ctx context.Context) {
 	}
 }
 
-// Moved holds what is open to the policies by country, as another database has
-// visitors elsewhere.
+// Moved rechecks what is open against the policies by country, since another database may
+// locate visitors elsewhere.
 func (t *Table) Moved() { t.recheck((*policy.Policy).Fenced) }
 
-// recheck holds what is open on the targets of some policies to them as they
-// decide now.
+// recheck applies the selected policies to what is open on their targets.
 func (t *Table) recheck(pick func(*policy.Policy) bool) {
 	t.mu.RLock()
 	var list []string

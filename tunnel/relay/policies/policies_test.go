@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/relay/store"
 )
 
-// laid is a table with what it holds to policies, and what it says.
+// laid is a table with what it applies its policies to, and what it logs.
 type laid struct {
 	*Table
 	rechecked []string

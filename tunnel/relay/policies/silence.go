@@ -8,8 +8,8 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// silence is what of a document comes without its secrets and keeps those that it
-// has.
+// silence lists the parts of a document that came without their secrets and keep the
+// existing ones.
 type silence struct {
 	users    []string
 	webhooks []policy.Webhook
@@ -32,7 +32,7 @@ func silenceOf(d policy.Document) silence {
 
 func (s silence) any() bool { return len(s.users)+len(s.webhooks) > 0 }
 
-// fill returns a document with the secrets that the one before has.
+// fill returns a copy of d with the missing secrets taken from before.
 func (s silence) fill(d, before policy.Document) policy.Document {
 	d.BasicAuth, d.Webhooks = slices.Clone(d.BasicAuth), slices.Clone(d.Webhooks)
 	for i := range d.BasicAuth {
@@ -52,8 +52,8 @@ func (s silence) fill(d, before policy.Document) policy.Document {
 	return d
 }
 
-// isSecretMissing reports whether a document has a user without a password, or a
-// webhook without secrets.
+// isSecretMissing reports whether err says that a user has no password, or a webhook no
+// secrets.
 func isSecretMissing(err error) bool {
 	var field *policy.FieldError
 	return errors.As(err, &field) && (strings.HasSuffix(field.Field, ".password") || strings.HasSuffix(field.Field, "].secrets"))

@@ -2,15 +2,15 @@ package policy
 
 import "net/netip"
 
-// blocks is a list of addresses and networks, found by an address without a walk
-// through all of them: a list may be as long as those of abusers that
-// operators exchange, and is asked for each request.
+// blocks is a list of addresses and networks that is searched by address without walking
+// through it. Lists may be as long as the blocklists that operators exchange, and are
+// consulted for every request.
 type blocks struct {
-	place   map[netip.Prefix]int // of a network in the list; the first where it stands twice
-	lengths [2][]int             // of prefixes, each once: of IPv4, of IPv6
+	place   map[netip.Prefix]int // of a network in the list; the first if it is there twice
+	lengths [2][]int             // of prefixes, without duplicates: IPv4, IPv6
 }
 
-// blocksOf takes the texts of a checked document.
+// blocksOf parses the texts of a checked document.
 func blocksOf(texts []string) blocks {
 	b := blocks{place: make(map[netip.Prefix]int, len(texts))}
 	seen := make(map[[2]int]bool)
@@ -38,7 +38,7 @@ func family(a netip.Addr) int {
 	return 1
 }
 
-// match returns the first of the list that a is in.
+// match returns the first entry of the list that contains a.
 func (b *blocks) match(a netip.Addr) (first netip.Prefix, ok bool) {
 	at := len(b.place)
 	for _, bits := range b.lengths[family(a)] {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBlocksMatchAsAWalkDoes compares with a walk through the list, whose first
-// network that has the address decides.
+// TestBlocksMatchAsAWalkDoes compares with a walk through the list, in which the first
+// network that contains the address decides.
 func TestBlocksMatchAsAWalkDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -49,7 +49,7 @@ func TestBlocksMatchAsAWalkDoes(t *testing.T) {
 	}
 }
 
-// BenchmarkBlocks is an address that is not in a list of 10,000 networks.
+// BenchmarkBlocks looks up an address that is not in a list of 10,000 networks.
 func BenchmarkBlocks(b *testing.B) {
 	var texts []string
 	for i := range maxRules {

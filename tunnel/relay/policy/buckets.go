@@ -13,7 +13,7 @@ type bucket struct {
 
 const maxBuckets = 65_536
 
-// Tries of a password: ten at once, one more every six seconds.
+// Limits on password attempts: ten at once, then one more every six seconds.
 const (
 	triesBurst = 10
 	triesRate  = 1.0 / 6
@@ -26,7 +26,7 @@ func (p *Policy) burst() float64 {
 	return max(p.doc.Rate, 1)
 }
 
-// tokens is what a bucket holds now; p.mu is held.
+// tokens returns what a bucket holds now. p.mu must be held.
 func (p *Policy) tokens(set map[netip.Prefix]*bucket, who netip.Prefix, rate, burst float64, now time.Time) float64 {
 	b := set[who]
 	if b == nil {
@@ -35,7 +35,7 @@ func (p *Policy) tokens(set map[netip.Prefix]*bucket, who netip.Prefix, rate, bu
 	return min(burst, b.tokens+now.Sub(b.at).Seconds()*rate)
 }
 
-// spend takes a token, if there is one; p.mu is held.
+// spend takes a token, if there is one. p.mu must be held.
 func (p *Policy) spend(set map[netip.Prefix]*bucket, who netip.Prefix, rate, burst float64, now time.Time) bool {
 	have := p.tokens(set, who, rate, burst, now)
 	if have < 1 {
@@ -43,7 +43,7 @@ func (p *Policy) spend(set map[netip.Prefix]*bucket, who netip.Prefix, rate, bur
 	}
 	b := set[who]
 	if b == nil {
-		if len(set) >= maxBuckets { // the full ones say nothing
+		if len(set) >= maxBuckets { // full buckets carry no information
 			for k := range set {
 				if p.tokens(set, k, rate, burst, now) >= burst {
 					delete(set, k)
@@ -60,8 +60,8 @@ func (p *Policy) spend(set map[netip.Prefix]*bucket, who netip.Prefix, rate, bur
 	return true
 }
 
-// try takes a try of a password before it is made: those that are under way at
-// the same time count too. back gives it back, where the password was right.
+// try takes a password attempt before it is made, so that concurrent attempts count too.
+// back returns it if the password was right.
 func (p *Policy) try(who netip.Prefix, now time.Time) (back func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *Policy) try(who netip.Prefix, now time.Time) (back func(), ok bool) {
 		if b := p.failed[who]; b == nil {
 			return
 		} else if b.tokens++; b.tokens >= triesBurst {
-			delete(p.failed, who) // as one that never tried
+			delete(p.failed, who) // same as an address that never tried
 		}
 	}, true
 }

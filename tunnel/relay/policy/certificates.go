@@ -14,33 +14,34 @@ import (
 	"time"
 )
 
-// ClientCertificates lets in who presents a certificate that one of its authorities
-// has issued (mutual TLS).
+// ClientCertificates lets in visitors that present a certificate issued by one of its
+// authorities (mutual TLS).
 type ClientCertificates struct {
-	// Authorities are their certificates as PEM. One that is no authority, and its
-	// own issuer, lets in itself.
+	// Authorities contains the authorities' certificates as PEM. A certificate that is
+	// not an authority, and that issued itself, lets itself in.
 	Authorities string `json:"authorities"`
-	// Names are those that are let in, by what their certificate is for: an e-mail
-	// address, or all of a domain as "@example.com"; a URI, as "spiffe://…"; a DNS name
-	// or the subject's common name; or the certificate itself by its fingerprint, as
-	// "sha256:4f…". Empty: everybody whom the authorities have given a certificate.
+	// Names limits who is let in by what the certificate is for: an e-mail address, or a
+	// whole domain such as "@example.com"; a URI such as "spiffe://…"; a DNS name or the
+	// subject's common name; or the certificate itself by its fingerprint, such as
+	// "sha256:4f…". If empty, everybody with a certificate from the authorities is let
+	// in.
 	Names []string `json:"names,omitempty"`
 }
 
-// Bounds of the authorities, and of what a visitor may present.
+// Limits on the authorities, and on what a visitor may present.
 const (
 	maxAuthorities   = 16
 	maxAuthorityText = 64 << 10
 	maxAuthorityKey  = 8192 // bits of RSA
-	// MaxPresented and MaxPresentedBytes are how many certificates a visitor may
-	// present, and how long they may be together.
+	// MaxPresented and MaxPresentedBytes limit how many certificates a visitor may
+	// present, and their total length.
 	MaxPresented      = 10
 	MaxPresentedBytes = 32 << 10
 )
 
 const fingerprintPrefix = "sha256:"
 
-// check finds the first fault, and writes authorities and names as they are kept.
+// check returns the first fault, and normalises authorities and names for storage.
 func (c *ClientCertificates) check() error {
 	if c == nil {
 		return nil
@@ -51,7 +52,7 @@ func (c *ClientCertificates) check() error {
 	}
 	var text strings.Builder
 	for _, a := range list {
-		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: a.Raw}) // a Builder takes all
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: a.Raw}) // a Builder never fails
 	}
 	c.Authorities = text.String()
 	if len(c.Names) > maxWho {
@@ -70,7 +71,7 @@ func (c *ClientCertificates) check() error {
 	return nil
 }
 
-// nameRule writes a name as it is compared.
+// nameRule normalises a name for comparison.
 func nameRule(name string) (string, error) {
 	prefix, sum, _ := strings.Cut(name, ":")
 	switch {
@@ -86,7 +87,7 @@ func nameRule(name string) (string, error) {
 	return name, nil
 }
 
-// parseAuthorities reads certificates as PEM, each of them once.
+// parseAuthorities parses PEM certificates and drops duplicates.
 func parseAuthorities(text string) ([]*x509.Certificate, error) {
 	if len(text) > maxAuthorityText {
 		return nil, fmt.Errorf("has more than %d KiB", maxAuthorityText>>10)
@@ -109,7 +110,7 @@ func parseAuthorities(text string) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// parsePEM reads at least one certificate and at most so many, each of them once.
+// parsePEM parses at least one and at most most certificates, and drops duplicates.
 func parsePEM(text string, most int) ([]*x509.Certificate, error) {
 	var list []*x509.Certificate
 	for rest := []byte(text); ; {
@@ -140,15 +141,15 @@ func parsePEM(text string, most int) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// Noted is the document for the audit log: as Redacted, with the authorities by their
-// fingerprints and subjects. Their text is so long that the entry might have no room for
-// the rest.
+// Noted returns the document for the audit log: like Redacted, but with the authorities
+// replaced by their fingerprints and subjects. Their full text is so long that the entry
+// might have no room for the rest.
 func (d Document) Noted() Document {
 	d = d.Redacted()
 	if d.ClientCertificates == nil {
 		return d
 	}
-	list, _ := parseAuthorities(d.ClientCertificates.Authorities) // it was checked
+	list, _ := parseAuthorities(d.ClientCertificates.Authorities) // already checked
 	var noted []string
 	for _, a := range list {
 		noted = append(noted, fingerprintOf(a)+" "+subjectOf(a))
@@ -157,12 +158,12 @@ func (d Document) Noted() Document {
 	return d
 }
 
-// gate is a document's ClientCertificates, ready to decide. One whose authorities
-// cannot be read lets nobody in.
+// gate is a document's ClientCertificates, ready to decide. If its authorities cannot be
+// parsed, it lets nobody in.
 type gate struct {
-	rules       [sha256.Size]byte // tells them from others
+	rules       [sha256.Size]byte // identifies the rules
 	authorities *x509.CertPool
-	all         bool            // of those to whom these give certificates are let in
+	all         bool            // everyone with a certificate from them is let in
 	exact       map[string]bool // common names, URIs and fingerprints
 	folded      map[string]bool // DNS names, addresses and their domains, in lower case
 }
@@ -182,7 +183,7 @@ func (c *ClientCertificates) gate() *gate {
 	return g
 }
 
-// sum tells rules from others.
+// sum returns a hash that identifies the rules.
 func (c *ClientCertificates) sum() [sha256.Size]byte {
 	h := sha256.New()
 	for _, text := range append([]string{c.Authorities}, c.Names...) {
@@ -191,9 +192,9 @@ func (c *ClientCertificates) sum() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// names reports whether a certificate is of one who is let in. An authority may be
-// bound to some addresses or URIs by another, and not to common names: so those are
-// never taken for the former.
+// names reports whether a certificate belongs to someone who is let in. An authority may
+// be constrained by another to some addresses or URIs, but not to common names. So a
+// common name never counts as an address or a URI.
 func (g *gate) names(c *x509.Certificate) bool {
 	if g.all || g.exact[fingerprintOf(c)] {
 		return true
@@ -218,7 +219,7 @@ func (g *gate) names(c *x509.Certificate) bool {
 // plainName reports whether a name is neither an address nor a URI nor a fingerprint.
 func plainName(name string) bool { return !strings.ContainsAny(name, "@:") }
 
-// decide says what becomes of one who presents a certificate; nil: none.
+// decide decides on a visitor that presents a certificate, or none if p is nil.
 func (g *gate) decide(p *Presented, now time.Time) Decision {
 	if p == nil {
 		return Decision{Rule: RuleCertificate}
@@ -226,15 +227,15 @@ func (g *gate) decide(p *Presented, now time.Time) Decision {
 	return p.verdict(g, now)
 }
 
-// judge verifies what was presented. If it lets in, it does so from a moment until
-// another.
+// judge verifies what was presented. The decision holds between from and until if it lets
+// the visitor in.
 func (g *gate) judge(chain []*x509.Certificate, now time.Time) (d Decision, from, until time.Time) {
 	if err := presentable(chain); err != nil {
 		return Decision{Rule: RuleCertificateIssuer, Detail: err.Error()}, from, until
 	}
 	own, between := chain[0], x509.NewCertPool()
-	// One certificate of each subject, so that there is one way up and no maze: what
-	// verifying costs is bounded by how many there are.
+	// Only one certificate of each subject is used. So there is a single path upwards,
+	// and the cost of verifying is bounded by the number of certificates.
 	seen := make(map[string]bool)
 	for _, c := range chain[1:] {
 		if !seen[string(c.RawSubject)] {
@@ -270,7 +271,7 @@ func (g *gate) judge(chain []*x509.Certificate, now time.Time) (d Decision, from
 	return Decision{Allowed: true, Detail: fmt.Sprintf("%s presents a certificate that is good until %s", subjectOf(own), day(until))}, from, until
 }
 
-// presentable refuses what nobody has need to present.
+// presentable refuses what nobody needs to present.
 func presentable(chain []*x509.Certificate) error {
 	bytes := 0
 	for _, c := range chain {
@@ -303,10 +304,10 @@ func earlier(a, b time.Time) time.Time {
 
 func day(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// maxLabel bounds what people are shown of a certificate.
+// maxLabel limits what people are shown of a certificate.
 const maxLabel = 256
 
-// subjectOf is a certificate's subject for people.
+// subjectOf returns a certificate's subject for people to read.
 func subjectOf(c *x509.Certificate) string {
 	if s := c.Subject.String(); s != "" && len(s) <= maxLabel {
 		return s
@@ -314,8 +315,8 @@ func subjectOf(c *x509.Certificate) string {
 	return labelOf(c)
 }
 
-// labelOf is what a certificate's holder is known by: the common name, else the
-// first of its other names, else the fingerprint.
+// labelOf returns the name by which a certificate's holder is known: the common name, or
+// else the first of the other names, or else the fingerprint.
 func labelOf(c *x509.Certificate) string {
 	names := slices.Concat([]string{c.Subject.CommonName}, c.EmailAddresses, c.DNSNames)
 	for _, u := range c.URIs {
@@ -334,8 +335,8 @@ func fingerprintOf(c *x509.Certificate) string {
 	return fingerprintPrefix + hex.EncodeToString(sum[:])
 }
 
-// asksCertificate reports whether a request's certificate, or that of its next
-// connection, may let it in.
+// asksCertificate reports whether a request may be let in by its certificate, or by that
+// of its next connection.
 func (p *Policy) asksCertificate(r Request) bool { return p.gate != nil && r.HTTP }
 
 // presents decides by a request's certificate alone.
@@ -353,8 +354,8 @@ func (p *Policy) presents(r Request, now time.Time) Decision {
 	return d
 }
 
-// ClientAuthorities are those whose certificates let visitors in; nil: no
-// certificate does.
+// ClientAuthorities returns the authorities whose certificates let visitors in, or nil if
+// no certificate does.
 func (p *Policy) ClientAuthorities() *x509.CertPool {
 	if p.gate == nil {
 		return nil
@@ -362,12 +363,12 @@ func (p *Policy) ClientAuthorities() *x509.CertPool {
 	return p.gate.authorities
 }
 
-// CertificateRules tells whom certificates let in from what another policy says of that;
-// there must be ClientAuthorities.
+// CertificateRules identifies the rules for certificates, to tell them from those of
+// another policy. The policy must have ClientAuthorities.
 func (p *Policy) CertificateRules() [sha256.Size]byte { return p.gate.rules }
 
-// LetsIn reports whether what was presented, nil for nothing, lets in by itself; there
-// must be ClientAuthorities.
+// LetsIn reports whether the presented certificates, or nil for none, let a visitor in by
+// themselves. The policy must have ClientAuthorities.
 func (p *Policy) LetsIn(presented *Presented, now time.Time) bool {
 	return p.gate.decide(presented, now).Allowed
 }

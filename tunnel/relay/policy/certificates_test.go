@@ -16,8 +16,8 @@ import (
 	"adit/internal/certtest"
 )
 
-// certified is a policy that lets in those whom an authority has given a
-// certificate, and are named.
+// certified returns a policy that lets in the named holders of certificates from an
+// authority.
 func certified(t *testing.T, more string, authorities string, names ...string) *Policy {
 	t.Helper()
 	doc, err := json.Marshal(ClientCertificates{Authorities: authorities, Names: names})
@@ -123,8 +123,8 @@ func TestCertificatesAreJudged(t *testing.T) {
 	}
 }
 
-// TestVerdictsOnCertificatesGoByTime asks about one visitor as time goes by: what was
-// found out once does not outlast its certificate.
+// TestVerdictsOnCertificatesGoByTime asks about one visitor as time passes: a verdict
+// does not outlast its certificate.
 func TestVerdictsOnCertificatesGoByTime(t *testing.T) {
 	start := time.Now()
 	home := certtest.New(t, "Home", func(c *x509.Certificate) { c.NotAfter = start.Add(2 * time.Hour) })
@@ -284,7 +284,7 @@ func TestClientCertificateFaults(t *testing.T) {
 	}
 }
 
-// TestPresentedIsBounded presents what costs much to verify.
+// TestPresentedIsBounded presents certificates that are expensive to verify.
 func TestPresentedIsBounded(t *testing.T) {
 	home := certtest.New(t, "Home")
 	at := home

@@ -12,48 +12,49 @@ import (
 	"adit/tunnel/relay/signature"
 )
 
-// Geo knows the country of an address, and its region if the database has it.
-// Known is false if it does not know.
+// Geo looks up the country of an address, and its region if the database has it. Known is
+// false if the address is unknown.
 type Geo interface {
 	Country(netip.Addr) (country, region string, known bool)
 }
 
-// Request is what a policy is asked about.
+// Request is what a policy decides on.
 type Request struct {
 	Addr netip.Addr
-	// HTTP is a request that can be asked for a password; else it is a
+	// HTTP is set for a request that can be asked for a password. Otherwise it is a
 	// connection or flow.
 	HTTP     bool
-	BodySize int64 // as announced; below zero: not known
+	BodySize int64 // as announced; negative if unknown
 	User     string
 	Password string
 	HasUser  bool
-	// Identity is who has signed in; nil: nobody.
+	// Identity is who has signed in, or nil.
 	Identity *Identity
-	// SigningIn is a request that is a part of signing in: nobody asks it who it is.
+	// SigningIn is set for a request that is part of signing in. It is not asked who it
+	// is.
 	SigningIn bool
-	// Certificate is what the visitor has presented for the site; nil: nothing.
+	// Certificate is what the visitor has presented for the site, or nil.
 	Certificate *Presented
-	// Unasked is a request by a connection on which the site has asked for no
-	// certificate, while a new one may have it.
+	// Unasked is set if the request's connection was not asked for a certificate, but a
+	// new connection may be.
 	Unasked bool
-	// Target is what the request asks for, exactly as its origin is to get it.
+	// Target is what the request asks for, exactly as its origin will receive it.
 	Target string
-	// Signed is a webhook whose signature is right. Only Explain believes it.
+	// Signed is set for a webhook with a valid signature. Only Explain trusts it.
 	Signed bool
 }
 
-// Decision is what a policy says.
+// Decision is a policy's answer.
 type Decision struct {
 	Allowed bool
 	Rule    string // the rule that refused; "" if allowed
 	Detail  string // for the operator, not for the visitor
-	// Hook is set if the request is let in only if its signature is right, which is
-	// for the caller to find out.
+	// Hook is set if the request may be let in only with a valid signature, which the
+	// caller has to verify.
 	Hook *Hook
 }
 
-// Step is a rule and what it says, for an explanation.
+// Step is a rule and its result, for an explanation.
 type Step struct {
 	Rule    string `json:"rule"`
 	Refuses bool   `json:"refuses"`
@@ -65,15 +66,15 @@ type Policy struct {
 	doc         Document
 	geo         func() Geo
 	deny, allow blocks
-	users       *passwords // nil: nobody is asked
+	users       *passwords // nil: nobody is asked for a password
 	hours       *plan      // nil: always open
 	gate        *gate      // nil: no certificate lets in
 	hooks       hooks
 	*state
 }
 
-// state is what a policy counts. A document that takes another's place goes on
-// with it, so that what is open stays counted.
+// state is what a policy counts. A document that replaces another takes over its state,
+// so that what is open stays counted.
 type state struct {
 	in, out shape.Bucket
 
@@ -84,15 +85,15 @@ type state struct {
 	failed map[netip.Prefix]*bucket
 }
 
-// New makes a policy of a checked document. geo returns the database in force,
-// nil if there is none; it may be nil itself.
+// New returns the policy of a checked document. geo returns the current database, or nil
+// if there is none; geo itself may be nil.
 func New(d Document, geo func() Geo) *Policy {
 	return Renew(nil, "", d, geo)
 }
 
-// Renew makes the policy that takes the place of old, which may be nil: it goes
-// on with what old has counted, and the bandwidth of what is open is d's at once.
-// Policies of one owner, a client, share turns for the passwords that are tried.
+// Renew returns the policy that replaces old, which may be nil. It continues with what
+// old has counted, and d's bandwidth takes effect immediately for what is already open.
+// Policies of one owner, a client, take turns at trying passwords.
 func Renew(old *Policy, owner string, d Document, geo func() Geo) *Policy {
 	p := &Policy{doc: d, geo: geo, hours: d.Hours.plan(), deny: blocksOf(d.Deny), allow: blocksOf(d.Allow), gate: d.ClientCertificates.gate(), hooks: hooksOf(d.Webhooks)}
 	if old != nil {
@@ -114,56 +115,56 @@ func Renew(old *Policy, owner string, d Document, geo func() Geo) *Policy {
 	return p
 }
 
-// End lets what is open go on without a bandwidth, when the policy is deleted.
+// End lifts the bandwidth limit from what is open, when the policy is deleted.
 func (p *Policy) End() {
 	p.in.SetRate(0)
 	p.out.SetRate(0)
 }
 
-// Bandwidth returns what bounds the target's bytes in and out.
+// Bandwidth returns the buckets that limit the target's bytes in and out.
 func (p *Policy) Bandwidth() (in, out *shape.Bucket) { return &p.in, &p.out }
 
-// Timed reports whether the policy decides otherwise as time goes by.
+// Timed reports whether the policy's decisions change over time.
 func (p *Policy) Timed() bool {
 	return (p.hours != nil || p.doc.SignIn != nil || p.gate != nil) && !p.doc.Shadow
 }
 
-// Fenced reports whether the policy asks the geo database.
+// Fenced reports whether the policy uses the geo database.
 func (p *Policy) Fenced() bool { return len(p.doc.DenyCountries)+len(p.doc.AllowCountries) > 0 }
 
-// Document is what the policy was made of.
+// Document returns the document that the policy was made from.
 func (p *Policy) Document() Document { return p.doc }
 
 // Shadow reports whether the policy only records.
 func (p *Policy) Shadow() bool { return p.doc.Shadow }
 
-// MaxBody is the largest body; 0: any.
+// MaxBody returns the size of the largest allowed body, or 0 for no limit.
 func (p *Policy) MaxBody() int64 { return p.doc.MaxBody }
 
-// AsksPassword reports whether visitors may name themselves by a password.
+// AsksPassword reports whether visitors may identify themselves with a password.
 func (p *Policy) AsksPassword() bool { return p.users != nil }
 
-// SignIn is the provider that visitors sign in with; nil: none.
+// SignIn returns how visitors sign in with a provider, or nil if they do not.
 func (p *Policy) SignIn() *SignIn { return p.doc.SignIn }
 
 // Guest is a visitor that was let in.
 type Guest struct {
 	Addr     netip.Addr
-	User     User      // whose password was right; zero: nobody asked for one
-	Identity *Identity // that was let in; nil: nobody has signed in
-	// Certificate let the visitor in, or would have; nil: none.
+	User     User      // whose password was right; zero: no password was asked for
+	Identity *Identity // that was let in; nil if nobody has signed in
+	// Certificate let the visitor in, or would have; it may be nil.
 	Certificate *Presented
-	// SigningIn is a visitor who is only to tell who it is.
+	// SigningIn is set for a visitor that is only about to identify itself.
 	SigningIn bool
-	Target    string          // of the request; empty: it is a connection or flow
-	Proof     signature.Print // of the secret that signed; zero: none did
-	// Reading has a guest who stays be decided on again at little cost; may be nil.
+	Target    string          // of the request; empty for a connection or flow
+	Proof     signature.Print // of the secret that signed; zero if none did
+	// Reading makes it cheap to decide again on a guest that stays; it may be nil.
 	Reading *Reading
 }
 
-// Reading remembers whose webhooks a target is for, by the policy that was asked last.
-// A stranger's path may be such that it takes half a millisecond to say, and what is
-// open is held to its policy once a second.
+// Reading remembers which webhooks a target is for, according to the policy that was
+// asked last. A stranger can choose a path that takes half a millisecond to analyse, and
+// everything that is open is checked against its policy once a second.
 type Reading struct{ last atomic.Pointer[reading] }
 
 type reading struct {
@@ -172,7 +173,7 @@ type reading struct {
 	decision Decision
 }
 
-// hookFor is hook for a guest.
+// hookFor is like hook, for a guest.
 func (p *Policy) hookFor(g Guest) (*Hook, Decision) {
 	if g.Reading == nil {
 		return p.hook(g.Target != "", g.Target)
@@ -186,8 +187,8 @@ func (p *Policy) hookFor(g Guest) (*Hook, Decision) {
 	return r.hook, r.decision
 }
 
-// Name is what the visitor is known by: of its password, its identity or its
-// certificate; empty: none was asked for.
+// Name returns the name by which the visitor is known: that of its password, its identity
+// or its certificate. It is empty if none was asked for.
 func (g Guest) Name() string {
 	switch {
 	case g.Identity != nil:
@@ -198,10 +199,10 @@ func (g Guest) Name() string {
 	return g.User.Name
 }
 
-// Guest returns who came with a request that the policy has allowed.
+// Guest returns the visitor of a request that the policy has allowed.
 func (p *Policy) Guest(r Request, now time.Time) Guest {
 	g := Guest{Addr: r.Addr, SigningIn: r.SigningIn, Target: r.Target}
-	if h, _ := p.hook(r.HTTP, r.Target); h != nil { // its password, if it has one, was not tried
+	if h, _ := p.hook(r.HTTP, r.Target); h != nil { // a password in the request was not tried
 		g.SigningIn = false
 		return g
 	}
@@ -216,8 +217,8 @@ func (p *Policy) Guest(r Request, now time.Time) Guest {
 	return g
 }
 
-// Keeps decides whether a guest, perhaps of a policy before this one, may stay:
-// by address, hour, signature and password. Limits are for those who come.
+// Keeps decides whether a guest, perhaps let in by an earlier policy, may stay. It checks
+// address, hour, signature and password. Limits apply only to new visitors.
 func (p *Policy) Keeps(g Guest, now time.Time) Decision {
 	if d := p.standing(g.Addr, now); !d.Allowed {
 		return d
@@ -251,8 +252,8 @@ func (p *Policy) standing(addr netip.Addr, now time.Time) Decision {
 	return Decision{Allowed: true}
 }
 
-// standingSteps tries the rules of address and hour in order; up to the first
-// that refuses, if first.
+// standingSteps tries the rules for address and hour in order. If first is set, it stops
+// at the first rule that refuses.
 func (p *Policy) standingSteps(addr netip.Addr, now time.Time, first bool) []Step {
 	steps := p.addressSteps(addr, first)
 	if n := len(steps); p.hours == nil || first && n > 0 && steps[n-1].Refuses {
@@ -269,14 +270,14 @@ func (p *Policy) standingSteps(addr netip.Addr, now time.Time, first bool) []Ste
 	return append(steps, Step{RuleHours, !open, "it is " + local + ": " + state})
 }
 
-// addressSteps tries the address's rules in order; up to the first that
-// refuses, if first.
+// addressSteps tries the rules for the address in order. If first is set, it stops at the
+// first rule that refuses.
 func (p *Policy) addressSteps(addr netip.Addr, first bool) []Step {
 	addr = addr.Unmap().WithZone("")
 	var steps []Step
 	add := func(rule string, refuses bool, format string, args ...any) bool {
 		if !refuses && first {
-			return false // nobody asks for it
+			return false // nobody needs it
 		}
 		steps = append(steps, Step{rule, refuses, fmt.Sprintf(format, args...)})
 		return refuses && first
@@ -344,9 +345,9 @@ func matchCountry(list []string, country, place string) (string, bool) {
 	return "", false
 }
 
-// Explain says what each rule makes of a request, in the order in which they
-// decide, without counting it. Rules that depend on what is open or was asked
-// before are told as they stand now.
+// Explain returns what each rule makes of a request, in the order in which the rules
+// decide, without counting the request. Rules that depend on what is open or on earlier
+// requests are evaluated as they stand now.
 func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 	steps := p.standingSteps(r.Addr, now, false)
 	if steps == nil {
@@ -382,9 +383,9 @@ func (p *Policy) Explain(r Request, now time.Time) (Decision, []Step) {
 	return Decision{Allowed: true}, steps
 }
 
-// Enter decides on a request and counts it; release is called when it is over,
-// if it is allowed. Where the decision has a Hook it is for the caller to find out
-// whether the signature is right; in shadow mode, to let it in all the same.
+// Enter decides on a request and counts it. If the request is allowed, release must be
+// called when it is over. If the decision has a Hook, the caller must verify the
+// signature; in shadow mode, it lets the request in regardless.
 func (p *Policy) Enter(r Request, now time.Time) (d Decision, release func()) {
 	release = func() {}
 	if d := p.standing(r.Addr, now); !d.Allowed {

@@ -5,25 +5,25 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // not every system has the database of time zones
+	_ "time/tzdata" // not every system has the time zone database
 )
 
-// Hours are when a target is open, by a weekly plan.
+// Hours is a weekly plan of when a target is open.
 type Hours struct {
-	// Zone is an IANA time zone, as Europe/Berlin. If empty, UTC.
+	// Zone is an IANA time zone such as Europe/Berlin. If empty, UTC.
 	Zone string   `json:"zone,omitempty"`
 	Open []Window `json:"open"`
 }
 
-// Window is open from a time of day until another, on some days. Where To is
-// not after From it is on the next day.
+// Window is a span of open time on some days. If To is not after From, it is on the next
+// day.
 type Window struct {
 	Days []string `json:"days,omitempty"` // mon, tue, wed, thu, fri, sat, sun; empty: all
 	From string   `json:"from"`           // 15:04
-	To   string   `json:"to"`             // 15:04 or 24:00; the minute itself is closed
+	To   string   `json:"to"`             // 15:04 or 24:00; exclusive
 }
 
-var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // as time.Weekday
+var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // as in time.Weekday
 
 const (
 	maxWindows = 50
@@ -31,10 +31,10 @@ const (
 	weekLength = 7 * dayMinutes
 )
 
-// plan is Hours ready to be asked: the minutes of the week that are open.
+// plan is Hours in a form ready for use: the minutes of the week that are open.
 type plan struct {
 	zone  *time.Location
-	spans [][2]int // minutes since Sunday 0:00; the second may be beyond the week
+	spans [][2]int // minutes since Sunday 0:00; the end may lie beyond the week
 }
 
 func parseMinute(text string) (int, bool) {
@@ -48,7 +48,7 @@ func parseMinute(text string) (int, bool) {
 	return t.Hour()*60 + t.Minute(), true
 }
 
-// check brings the days to lower case and finds the first fault.
+// check converts the days to lower case and returns the first fault.
 func (h *Hours) check() error {
 	if h.Zone == "Local" {
 		return &FieldError{"hours.zone", "must be a time zone as Europe/Berlin"}
@@ -84,8 +84,8 @@ func (h *Hours) check() error {
 	return nil
 }
 
-// plan makes a checked document's hours ready. Hours that cannot be read are
-// never open.
+// plan prepares a checked document's hours for use. Hours that cannot be parsed are never
+// open.
 func (h *Hours) plan() *plan {
 	if h == nil {
 		return nil
@@ -114,7 +114,7 @@ func (h *Hours) plan() *plan {
 	return p
 }
 
-// open reports whether a moment is inside of a window, by the clock on the wall.
+// open reports whether a moment is inside a window, by local time.
 func (p *plan) open(at time.Time) bool {
 	local := at.In(p.zone)
 	minute := int(local.Weekday())*dayMinutes + local.Hour()*60 + local.Minute()

@@ -47,8 +47,8 @@ func TestHoursOfOpening(t *testing.T) {
 	}
 }
 
-// TestHoursFollowTheClockOnTheWall goes through the hour that comes twice and
-// the one that is left out.
+// TestHoursFollowTheClockOnTheWall covers the hour that occurs twice and the one that is
+// skipped.
 func TestHoursFollowTheClockOnTheWall(t *testing.T) {
 	p := New(parse(t, `{"hours":{"zone":"Europe/Berlin","open":[{"from":"02:00","to":"03:00"}]}}`), nil)
 	open := func(day string) (minutes int) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestWhoMayStay has visitors whom a policy let in be held to the one after it.
+// TestWhoMayStay applies the next policy to visitors that were let in by the one before.
 func TestWhoMayStay(t *testing.T) {
 	const (
 		users  = `{"basic_auth":[{"name":"ann","password":"secret"}]}`

@@ -15,18 +15,19 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// Bounds of argon2id's cost, so that a policy cannot stop the relay.
+// Limits on argon2id's cost, so that a policy cannot bring the relay to a halt.
 const (
 	maxArgonMemory = 256 << 10 // KiB
 	maxArgonTime   = 10
 	maxBcryptCost  = 15
-	// What a client may ask of the relay in its own policies: some 0.2 s for a try.
+	// The most that a client may demand of the relay in its own policies: about 0.2 s per
+	// attempt.
 	ownArgonMemory = 64 << 10 // KiB
 	ownArgonTime   = 4
 	ownBcryptCost  = 12
 	maxProved      = 1024
-	// maxTrying is how many passwords of one policy wait for their turn. A visitor
-	// of many addresses has tries without end, and may leave before its turn.
+	// maxTrying is how many passwords of one policy may wait for their turn. A visitor
+	// with many addresses has unlimited attempts, and may leave before its turn.
 	maxTrying = 2 * maxUsers
 )
 
@@ -61,8 +62,8 @@ func validHash(hash string) bool {
 	return err == nil && cost <= maxBcryptCost
 }
 
-// Affordable returns an error, a FieldError, if a password of the document costs
-// more time to try than a client may ask of the relay: all that it serves share that.
+// Affordable returns a FieldError if a password of the document takes longer to try than
+// a client may demand: everything that the relay serves shares its processors.
 func (d Document) Affordable() error {
 	for i, u := range d.BasicAuth {
 		h, isArgon := parseArgon(u.Hash)
@@ -85,41 +86,41 @@ func checkHash(hash, password string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
 }
 
-// hashOf is a password's hash, in its owner's turn.
+// hashOf returns a password's hash. It waits for the owner's turn.
 func hashOf(owner, password string) (string, error) {
 	defer hashing.take(owner, netip.Prefix{})()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	return string(hash), err
 }
 
-// passwords checks the users of one policy. It remembers who was right, by a
-// keyed hash, so that only the first request of a visitor is slow.
+// passwords checks the users of one policy. It remembers correct passwords by a keyed
+// hash, so that only a visitor's first request is slow.
 type passwords struct {
 	users map[string]string // name → hash
-	other string            // a hash that nobody's password has
+	other string            // a hash that matches nobody's password
 	key   [32]byte
-	owner string // whose turns its tries take
+	owner string // whose turns its attempts take
 
 	mu     sync.Mutex
 	proved map[[sha256.Size]byte]bool
 	trying map[[sha256.Size]byte]*trial
 }
 
-// trial is a name and password that are being tried. Who brings the same waits
-// for its end: a browser that asks for many things at once makes one try.
+// trial is a name and password that are being tried. Whoever sends the same ones waits
+// for the result, so a browser with many requests at once makes only one attempt.
 type trial struct {
 	done  chan struct{}
 	right bool // set before done is closed
 }
 
-// verdict is what a check comes to.
+// verdict is the result of a check.
 type verdict int
 
 const (
 	wrongPassword verdict = iota
 	rightPassword
-	notTried // there was no try left
-	crowded  // too many wait to be tried
+	notTried // no attempts were left
+	crowded  // too many are waiting to be tried
 )
 
 func newPasswords(owner string, users []User) *passwords {
@@ -135,8 +136,9 @@ func newPasswords(owner string, users []User) *passwords {
 	return p
 }
 
-// check tries a name and password that came from an address, unless they are known to
-// be right or are being tried. try is asked for a try before; back gives it back.
+// check tries a name and password sent from an address, unless they are known to be right
+// or are already being tried. It calls try for permission first; back returns the
+// attempt.
 func (p *passwords) check(from netip.Prefix, name, password string, try func() (back func(), ok bool)) verdict {
 	mac := hmac.New(sha256.New, p.key[:])
 	fmt.Fprintf(mac, "%d:%s%s", len(name), name, password)
@@ -175,11 +177,11 @@ func (p *passwords) check(from netip.Prefix, name, password string, try func() (
 	return wrongPassword
 }
 
-// settle finds out whether a password is right, and tells who waits for it.
+// settle finds out whether a password is right, and informs those waiting for the result.
 func (p *passwords) settle(id [sha256.Size]byte, t *trial, from netip.Prefix, name, password string) {
 	hash, ok := p.users[name]
 	if !ok {
-		hash = p.other // takes as long as for a name that there is
+		hash = p.other // takes as long as for a name that exists
 	}
 	leave := hashing.take(p.owner, from)
 	right := checkHash(hash, password) && ok

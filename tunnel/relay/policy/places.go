@@ -6,28 +6,30 @@ import (
 	"sync"
 )
 
-// hashing is where all passwords are tried, and hashed: each takes a core for some 50 ms.
+// hashing is where all passwords are tried and hashed. Each one occupies a core for about
+// 50 ms.
 var hashing = newTryPlaces(2)
 
-// tryPlaces bounds how many passwords are tried at once: so many in all, and one of a
-// client, who may have any number of policies. Those who wait have their turn by start
-// times, as in fair queueing: whose client and address have both not had one for longest
-// goes first. So neither guesses at one client's policies nor one address that guesses at
-// everybody's keep others waiting.
+// tryPlaces limits how many passwords are tried at once: a fixed number in total, and one
+// per client, who may have any number of policies. Those waiting take turns by start
+// times, as in fair queueing: the next is the one whose client and address have both gone
+// longest without a turn. So neither guesses at one client's policies nor one address
+// that guesses everywhere keeps others waiting.
 type tryPlaces struct {
 	mu      sync.Mutex
 	free    int
 	turns   uint64 // given so far
 	clients map[string]*tryTurns
 	addrs   map[netip.Prefix]*tryTurns
-	waiting []*tryWait // who came first is first
+	waiting []*tryWait // in order of arrival
 }
 
-// tryTurns is what a client or an address has had, while somebody of it waits or tries.
+// tryTurns holds the turns that a client or an address has had, while any of its attempts
+// is waiting or running.
 type tryTurns struct {
-	users int // that wait or try
+	users int // waiting or running
 	busy  bool
-	last  uint64 // turn, or those given before it came
+	last  uint64 // its latest turn, or the number given before it came
 }
 
 type tryWait struct {
@@ -58,7 +60,7 @@ func (t *tryPlaces) take(client string, addr netip.Prefix) (leave func()) {
 	}
 }
 
-// next gives free places to those whose turn it is; t.mu is held.
+// next gives free places to those whose turn it is. t.mu must be held.
 func (t *tryPlaces) next() {
 	for t.free > 0 {
 		best := -1
@@ -79,7 +81,7 @@ func (t *tryPlaces) next() {
 	}
 }
 
-// before reports whether w's turn is before that of o, who came earlier.
+// before reports whether w's turn is before that of o, which came earlier.
 func (w *tryWait) before(o *tryWait) bool {
 	late, later := max(w.client.last, w.addr.last), max(o.client.last, o.addr.last)
 	if late != later {

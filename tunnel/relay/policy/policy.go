@@ -1,8 +1,7 @@
-// Package policy decides which visitors an endpoint lets in: by their address
-// and country, by how many there are and how much they ask for, by a password, by
-// who an identity provider says they are, by a client certificate, and by the
-// signature of a webhook. One JSON document says it all; the same rules that decide
-// also explain.
+// Package policy decides which visitors an endpoint lets in: by address and country, by
+// the number of visitors and how much they request, by a password, by the identity that a
+// provider confirms, by a client certificate, and by the signature of a webhook. A policy
+// is one JSON document. The rules that decide are also the rules that explain a decision.
 package policy
 
 import (
@@ -18,59 +17,62 @@ import (
 
 // Document is a policy as an operator writes it. The zero value lets everybody in.
 type Document struct {
-	// Deny and Allow are addresses and CIDRs. Deny goes first; if Allow is not
-	// empty, only what it names is let in.
+	// Deny and Allow are addresses and CIDRs. Deny takes precedence. If Allow is not
+	// empty, only what it contains is let in.
 	Deny  []string `json:"deny,omitempty"`
 	Allow []string `json:"allow,omitempty"`
-	// DenyCountries and AllowCountries are ISO 3166-1 codes, as "CN", or with a
-	// region of ISO 3166-2, as "US-CA". They need the relay's geo database.
+	// DenyCountries and AllowCountries are ISO 3166-1 codes such as "CN", or ISO 3166-2
+	// codes with a region such as "US-CA". They need the relay's geo database.
 	DenyCountries  []string `json:"deny_countries,omitempty"`
 	AllowCountries []string `json:"allow_countries,omitempty"`
-	// UnknownCountry is "deny" (the default) or "allow": for addresses that the
+	// UnknownCountry is "deny" (the default) or "allow". It applies to addresses that the
 	// database does not know, and while there is no database.
 	UnknownCountry string `json:"unknown_country,omitempty"`
-	// Hours are when the target is open; nil: always.
+	// Hours says when the target is open. If nil, always.
 	Hours *Hours `json:"hours,omitempty"`
-	// Connections and ConnectionsPerAddress bound what is open at once:
-	// requests, connections or flows. Zero: not bounded.
+	// Connections and ConnectionsPerAddress limit what is open at once: requests,
+	// connections or flows. If zero, there is no limit.
 	Connections           int `json:"connections,omitempty"`
 	ConnectionsPerAddress int `json:"connections_per_address,omitempty"`
-	// Rate is requests (http, https) or new connections a second and address;
-	// Burst is how many may come at once, if zero the rate. Zero: not bounded.
+	// Rate limits requests (http, https) or new connections per second and address. Burst
+	// is how many may come at once; if zero, it equals the rate. If Rate is zero, there
+	// is no limit.
 	Rate  float64 `json:"rate,omitempty"`
 	Burst int     `json:"burst,omitempty"`
-	// Bandwidth is bytes a second in each direction, shared by all visitors of
-	// one node. What is too much waits; a UDP visitor's packets are dropped.
-	// Zero: not bounded.
+	// Bandwidth limits the bytes per second in each direction, shared by all visitors of
+	// one node. Excess bytes wait; excess packets of a UDP visitor are dropped. If zero,
+	// there is no limit.
 	Bandwidth int64 `json:"bandwidth,omitempty"`
-	// MaxBody bounds a request's body in bytes (http, https). Zero: not bounded.
+	// MaxBody limits a request's body in bytes (http, https). If zero, there is no limit.
 	MaxBody int64 `json:"max_body,omitempty"`
-	// BasicAuth are the users that a password is asked of (http, https). Other
-	// types cannot ask, so a policy with users refuses their visitors.
+	// BasicAuth lists the users that may enter with a password (http, https). Other types
+	// cannot ask for one, so a policy with users refuses their visitors.
 	BasicAuth []User `json:"basic_auth,omitempty"`
-	// SignIn is the identity provider that visitors sign in with (http, https);
-	// nil: none. Beside BasicAuth either lets in. Other types refuse their visitors.
+	// SignIn is the identity provider that visitors sign in with (http, https), or nil.
+	// With BasicAuth as well, either lets a visitor in. Other types refuse their
+	// visitors.
 	SignIn *SignIn `json:"sign_in,omitempty"`
-	// ClientCertificates let in who presents one (https); nil: none does. Beside
-	// BasicAuth and SignIn any of them lets in. Other types refuse their visitors.
+	// ClientCertificates lets in visitors that present a certificate (https). If nil,
+	// none does. With BasicAuth or SignIn as well, any one of them lets a visitor in.
+	// Other types refuse their visitors.
 	ClientCertificates *ClientCertificates `json:"client_certificates,omitempty"`
-	// Webhooks are the paths at which a provider's webhooks are let in, and nobody
-	// else (http, https). Other types refuse their visitors.
+	// Webhooks are the paths that admit only a provider's webhooks (http, https). Other
+	// types refuse their visitors.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
 	// Shadow lets everybody in and records who would have been refused.
 	Shadow bool `json:"shadow,omitempty"`
 }
 
-// User is a name and its password, which is kept as a hash only.
+// User is a name and its password. Only a hash of the password is stored.
 type User struct {
 	Name string `json:"name"`
-	// Password is hashed and forgotten when the policy is set.
+	// Password is hashed and discarded when the policy is set.
 	Password string `json:"password,omitempty"`
-	// Hash is bcrypt's ($2…) or argon2id's ($argon2id$v=19$m=…,t=…,p=…$salt$hash).
+	// Hash is a hash by bcrypt ($2…) or argon2id ($argon2id$v=19$m=…,t=…,p=…$salt$hash).
 	Hash string `json:"hash,omitempty"`
 }
 
-// FieldError is a document's first fault.
+// FieldError is the first fault of a document.
 type FieldError struct{ Field, Message string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
@@ -78,21 +80,21 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 const (
 	maxRules = 10_000
 	maxUsers = 100
-	// MinBandwidth is the least that a flow may be held to: below it nothing
-	// gets through before somebody's patience ends.
+	// MinBandwidth is the lowest limit on a flow: below it, nothing gets through before
+	// people lose patience.
 	MinBandwidth = 1024
 )
 
 var country = regexp.MustCompile(`^[A-Z]{2}(-[A-Z0-9]{1,3})?$`)
 
-// Parse reads a document, checks it and hashes its passwords.
+// Parse parses a document, checks it and hashes its passwords.
 func Parse(data []byte) (Document, error) { return ParseOf("", data) }
 
-// ParseOf is Parse for an owner, a client: hashing its passwords takes turns of those that
-// it has for trying them.
+// ParseOf is Parse for an owner, a client. Hashing its passwords uses the same turns as
+// trying them.
 func ParseOf(owner string, data []byte) (Document, error) {
 	var d Document
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) { // null would be one that lets everybody in
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) { // null would let everybody in
 		return d, &FieldError{"policy", "is not a JSON object"}
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -216,7 +218,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// Redacted is the document without its hashes and secrets, for eyes.
+// Redacted returns the document without its hashes and secrets, for display.
 func (d Document) Redacted() Document {
 	users := make([]User, len(d.BasicAuth))
 	for i, u := range d.BasicAuth {

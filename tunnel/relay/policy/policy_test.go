@@ -227,7 +227,7 @@ func enterAt(p *Policy, now time.Time) (Decision, func()) {
 	return p.Enter(Request{Addr: addr("10.0.0.1")}, now)
 }
 
-// TestExplainAgreesWithWhatHappens asks both about random requests under random
+// TestExplainAgreesWithWhatHappens compares both for random requests under random
 // policies.
 func TestExplainAgreesWithWhatHappens(t *testing.T) {
 	seed := rand.Uint64()

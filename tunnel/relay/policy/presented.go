@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Presented is what a visitor has presented when its connection was opened, by which
-// it has shown that it has the first certificate's key. It remembers what was made of
-// it last: a connection has many requests, and verifying costs as much as all else of
-// one.
+// Presented holds the certificates that a visitor presented when its connection was
+// opened. The visitor has proved that it has the first certificate's key. Presented
+// remembers the latest verdict on them: a connection carries many requests, and verifying
+// costs as much as everything else that a request needs.
 type Presented struct {
 	chain []*x509.Certificate
 
 	mu          sync.Mutex
-	by          *gate // that gave said; nil: none did
+	by          *gate // the gate that said it; nil if none did
 	said        Decision
-	from, until time.Time // in which it is so
+	from, until time.Time // when the verdict holds
 }
 
-// refusedFor is how long a refusal is remembered: the time may change it.
+// refusedFor is how long a refusal is remembered. It may stop being right as time passes.
 const refusedFor = 10 * time.Second
 
-// NewPresented returns what a connection's certificates are to policies, the
-// visitor's own first; nil if there are none.
+// NewPresented returns a connection's certificates for use by policies, the visitor's own
+// first. It returns nil if there are none.
 func NewPresented(chain []*x509.Certificate) *Presented {
 	if len(chain) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func NewPresented(chain []*x509.Certificate) *Presented {
 	return &Presented{chain: chain}
 }
 
-// ReadPresented reads certificates as PEM.
+// ReadPresented parses PEM certificates.
 func ReadPresented(text string) (*Presented, error) {
 	if len(text) > 2*MaxPresentedBytes {
 		return nil, fmt.Errorf("has more than %d KiB", MaxPresentedBytes>>10)
@@ -44,10 +44,10 @@ func ReadPresented(text string) (*Presented, error) {
 	return NewPresented(chain), nil
 }
 
-// Label is what logs and people know the visitor by.
+// Label returns the name by which logs and people know the visitor.
 func (p *Presented) Label() string { return labelOf(p.chain[0]) }
 
-// Email is the first address that the certificate is for; empty: none.
+// Email returns the first e-mail address that the certificate is for, or "".
 func (p *Presented) Email() string {
 	if list := p.chain[0].EmailAddresses; len(list) > 0 {
 		return list[0]
@@ -55,7 +55,7 @@ func (p *Presented) Email() string {
 	return ""
 }
 
-// verdict is what a gate makes of it now.
+// verdict returns what a gate decides now.
 func (p *Presented) verdict(g *gate, now time.Time) Decision {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,20 +2,20 @@ package policy
 
 import "strings"
 
-// Bounds of the work that a stranger's path may make. What is beyond them may be
-// any path.
+// Limits on the work that a stranger's path may cause. A path beyond them has to be taken
+// as any path.
 const (
 	maxReadings     = 128
-	maxReadingBytes = 32 << 10 // of them all
+	maxReadingBytes = 32 << 10 // in total
 )
 
-// reader reads the paths of one request, and counts what it makes of them.
+// reader derives the readings of one request's path, and counts them.
 type reader struct{ count, size int }
 
-// readings returns the paths that origins may take a path for, each once, the path
-// as it was written first. They differ in what they decode, in what they take for a
-// slash, and in what they make of dots, empty segments and parameters, and in which
-// order. It reports false if there are too many.
+// readings returns the paths that origins may understand a path as, without duplicates
+// and with the original first. Origins differ in what they decode, in what they treat as
+// a slash, in how they treat dots, empty segments and parameters, and in the order of
+// these steps. It reports false if there are too many readings.
 func (r *reader) readings(path string) ([]string, bool) {
 	if plain(path) {
 		return []string{path}, true
@@ -42,11 +42,11 @@ func (r *reader) readings(path string) ([]string, bool) {
 	return all, true
 }
 
-// plain reports whether every origin takes a path for the same, but for upper and
-// lower case.
+// plain reports whether every origin understands a path in the same way, apart from upper
+// and lower case.
 func plain(path string) bool {
 	if !strings.HasPrefix(path, "/") {
-		return path == "*" // of OPTIONS
+		return path == "*" // used by OPTIONS
 	}
 	for i := range len(path) {
 		switch c := path[i]; {
@@ -55,7 +55,7 @@ func plain(path string) bool {
 			if i > 0 && path[i-1] == '/' {
 				return false
 			}
-		case c == '.': // not by itself, nor at the end of a segment
+		case c == '.': // not alone or at the end of a segment
 			if path[i-1] == '/' || path[i-1] == '.' || i+1 == len(path) || path[i+1] == '/' {
 				return false
 			}
@@ -66,11 +66,11 @@ func plain(path string) bool {
 	return true
 }
 
-// others are what origins do to a path.
+// others are the changes that origins make to a path.
 var others = []func(string) string{
 	decoded,
 	func(p string) string { return decodedBut(p, "/\\") },
-	func(p string) string { return decodedOnly(p, ".") }, // as browsers' URLs have it
+	func(p string) string { return decodedOnly(p, ".") }, // as browsers' URLs do
 	func(p string) string { return strings.ReplaceAll(p, "\\", "/") },
 	func(p string) string { return overlong.Replace(p) },
 	func(p string) string { return ignored.Replace(p) },
@@ -86,13 +86,13 @@ var others = []func(string) string{
 }
 
 var (
-	overlong = strings.NewReplacer("\xc0\xaf", "/", "\xc0\xae", ".", "\xc1\x9c", "\\") // UTF-8 as some decode it
+	overlong = strings.NewReplacer("\xc0\xaf", "/", "\xc0\xae", ".", "\xc1\x9c", "\\") // UTF-8 as some decoders accept it
 	ignored  = strings.NewReplacer("\t", "", "\r", "", "\n", "")
 )
 
 func decoded(p string) string { return decodedBut(p, "") }
 
-// decodedBut decodes what is encoded, but for some characters.
+// decodedBut decodes everything that is encoded, except for some characters.
 func decodedBut(p, kept string) string {
 	return decodedIf(p, func(c byte) bool { return strings.IndexByte(kept, c) < 0 })
 }
@@ -102,7 +102,8 @@ func decodedOnly(p, chars string) string {
 	return decodedIf(p, func(c byte) bool { return strings.IndexByte(chars, c) >= 0 })
 }
 
-// decodedIf decodes what is picked, and leaves as it is what is encoded wrongly.
+// decodedIf decodes the characters that pick selects. Invalid encodings are left as they
+// are.
 func decodedIf(p string, pick func(byte) bool) string {
 	if !strings.Contains(p, "%") {
 		return p
@@ -122,7 +123,7 @@ func decodedIf(p string, pick func(byte) bool) string {
 	return b.String()
 }
 
-// digit is the value of a hexadecimal digit; below zero: it is none.
+// digit returns the value of a hexadecimal digit, or a negative number for anything else.
 func digit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
@@ -140,7 +141,7 @@ func upTo(p, ends string) string {
 	return p
 }
 
-// eachSegment does something to each segment, if the path has any of some signs.
+// eachSegment applies f to each segment, if the path contains any of signs.
 func eachSegment(p, signs string, f func(string) string) string {
 	if !strings.ContainsAny(p, signs) {
 		return p
@@ -152,7 +153,7 @@ func eachSegment(p, signs string, f func(string) string) string {
 	return strings.Join(segments, "/")
 }
 
-// withoutTail leaves out what Windows does at the end of a file's name.
+// withoutTail removes what Windows ignores at the end of a file name.
 func withoutTail(segment string) string {
 	if strings.Trim(segment, ".") == "" {
 		return segment
@@ -167,7 +168,7 @@ func collapsed(p string) string {
 	return p
 }
 
-// withoutDots goes where the segments . and .. lead (RFC 3986, section 5.2.4).
+// withoutDots resolves the segments . and .. (RFC 3986, section 5.2.4).
 func withoutDots(p string) string {
 	if !strings.Contains(p, "/.") {
 		return p
@@ -193,8 +194,8 @@ func withoutDots(p string) string {
 	return "/" + strings.Join(out, "/")
 }
 
-// withoutAuthority takes what follows two slashes for the name of a server, as URLs
-// that are read relative to another have it.
+// withoutAuthority treats what follows two slashes as the name of a server, as in a
+// relative reference.
 func withoutAuthority(p string) string {
 	rest, ok := strings.CutPrefix(p, "//")
 	if !ok {

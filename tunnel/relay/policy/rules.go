@@ -1,6 +1,6 @@
 package policy
 
-// Rules, as a decision names them.
+// The rules, as decisions name them.
 const (
 	RuleDeny           = "deny"
 	RuleAllow          = "allow"
@@ -15,26 +15,26 @@ const (
 	RuleBasicAuth      = "basic_auth"
 	RuleTries          = "basic_auth_tries"
 	RuleSignIn         = "sign_in"     // nobody has signed in
-	RuleSignInWho      = "sign_in_who" // who has signed in is not among those let in
-	// Of certificates, where nothing else lets in.
+	RuleSignInWho      = "sign_in_who" // whoever has signed in is not among those let in
+	// For certificates, if nothing else lets the visitor in.
 	RuleCertificate        = "client_certificates"         // none was presented
-	RuleCertificateIssuer  = "client_certificates_issuer"  // it is from none of the authorities, or not for clients
-	RuleCertificateTime    = "client_certificates_time"    // it has run out, or is not valid yet
-	RuleCertificateWho     = "client_certificates_who"     // who presents it is not among those let in
+	RuleCertificateIssuer  = "client_certificates_issuer"  // it is not from any of the authorities, or not for clients
+	RuleCertificateTime    = "client_certificates_time"    // it has expired, or is not valid yet
+	RuleCertificateWho     = "client_certificates_who"     // its holder is not among those let in
 	RuleCertificateUnasked = "client_certificates_unasked" // the connection was not asked for one
 
-	RuleWebhook     = "webhooks"      // no secret fits the signature, or there is none
-	RuleWebhookPath = "webhooks_path" // it cannot be said whether the path is a webhook's
-	RuleWebhookBody = "webhooks_body" // the body did not come whole, to be checked
-	RuleWebhookBusy = "webhooks_busy" // too many bodies are held to be checked
-	// RuleQuota is no policy's: the client has used up its month.
+	RuleWebhook     = "webhooks"      // no secret matches the signature, or there is no signature
+	RuleWebhookPath = "webhooks_path" // it is unclear whether the path is a webhook's
+	RuleWebhookBody = "webhooks_body" // the body did not arrive completely, so it could not be checked
+	RuleWebhookBusy = "webhooks_busy" // too many bodies are waiting to be checked
+	// RuleQuota belongs to no policy: the client has used up its monthly bytes.
 	RuleQuota = "quota"
 
 	RuleVisitors = "visitors" // the client is not among those that a private tunnel names
 )
 
-// AsksWho reports whether a rule refuses those who have not said who they are, or are
-// not among those let in, by a password or by signing in.
+// AsksWho reports whether a rule refuses visitors that have not identified themselves by
+// a password or by signing in, or that are not among those let in.
 func AsksWho(rule string) bool {
 	switch rule {
 	case RuleBasicAuth, RuleSignIn, RuleSignInWho:
@@ -43,10 +43,10 @@ func AsksWho(rule string) bool {
 	return false
 }
 
-// Status is the HTTP status of a refusal by a rule.
+// Status returns the HTTP status of a refusal by a rule.
 func Status(rule string) int {
 	switch rule {
-	case RuleBasicAuth, RuleSignIn, RuleWebhook: // Discord asks for this one of wrong signatures
+	case RuleBasicAuth, RuleSignIn, RuleWebhook: // Discord requires this status for wrong signatures
 		return 401
 	case RuleCertificateUnasked:
 		return 421
@@ -64,7 +64,7 @@ func Status(rule string) int {
 	return 403
 }
 
-// Text tells the visitor, without telling the rules.
+// Text returns a message for the visitor that does not reveal the rules.
 func Text(rule string) string {
 	switch rule {
 	case RuleBasicAuth:

@@ -14,45 +14,45 @@ import (
 	"adit/internal/netblock"
 )
 
-// SignIn lets in who has signed in with an identity provider and is among those
-// that it names.
+// SignIn lets in whoever has signed in with an identity provider and is on one of its
+// lists.
 type SignIn struct {
 	// Provider is a provider's name in the relay's configuration.
 	Provider string `json:"provider"`
-	// Emails are addresses, as "ann@example.com", and domains with all of their
-	// addresses, as "@example.com". Upper and lower case are the same.
+	// Emails contains addresses, such as "ann@example.com", and whole domains, such as
+	// "@example.com". Case does not matter.
 	Emails []string `json:"emails,omitempty"`
-	// Groups are names of groups, as the provider writes them.
+	// Groups contains names of groups, as the provider writes them.
 	Groups []string `json:"groups,omitempty"`
 	// Anyone lets in everybody whom the provider knows.
 	Anyone bool `json:"anyone,omitempty"`
 }
 
-// Identity is who a visitor is, as a provider says it.
+// Identity is who a visitor is, according to a provider.
 type Identity struct {
 	Provider string
 	Subject  string    // the provider's own name for the person
-	Email    string    // of LowerEmail; empty: none that the provider vouches for
-	Emails   []string  // further such ones, at least those that the policy named when the visitor signed in
-	Name     string    // for people; it may be another's tomorrow. Empty: none
+	Email    string    // normalised by LowerEmail; empty: none that the provider vouches for
+	Emails   []string  // further ones, at least those that the policy named when the visitor signed in
+	Name     string    // for display; it may belong to somebody else tomorrow. Empty: none
 	Groups   []string  // at least those that the policy asked for when the visitor signed in
-	Since    time.Time // of the sign-in
-	Mark     Mark      // the same, by no clock
+	Since    time.Time // time of the sign-in
+	Mark     Mark      // the same, independent of clocks
 	Until    time.Time
 }
 
-// Mark is a place in the order in which the relay's store has taken the ends of
+// Mark is a position in the order in which the relay's store has recorded the ends of
 // sign-ins.
 type Mark struct {
-	Store  int64  // which store it is; zero: there is no mark
-	Number uint64 // of the last end before
+	Store  int64  // identifies the store; zero: there is no mark
+	Number uint64 // of the last end before it
 }
 
-// Label is what logs and people know the person by: the address, else the name,
-// else the provider's own name.
+// Label returns the name by which logs and people know the person: the address, or else
+// the name, or else the provider's own name.
 func (i Identity) Label() string { return cmp.Or(i.Email, i.Name, i.Subject) }
 
-// maxWho bounds each list of those who are let in.
+// maxWho limits each list of those who are let in.
 const maxWho = 1000
 
 var (
@@ -60,10 +60,10 @@ var (
 	emailRule    = regexp.MustCompile(`^[^@\s]{0,64}@[^@\s]{1,253}$`)
 )
 
-// ValidProviderName reports whether a provider may be called so.
+// ValidProviderName reports whether a provider may have this name.
 func ValidProviderName(name string) bool { return providerName.MatchString(name) }
 
-// check finds the first fault, and writes addresses as they are compared.
+// check returns the first fault, and normalises addresses for comparison.
 func (s *SignIn) check() error {
 	switch {
 	case s == nil:
@@ -93,7 +93,7 @@ func (s *SignIn) check() error {
 	return nil
 }
 
-// Wanted are those of groups that the policy asks for.
+// Wanted returns those of groups that the policy lets in.
 func (s *SignIn) Wanted(groups []string) []string {
 	var wanted []string
 	for _, g := range groups {
@@ -104,7 +104,7 @@ func (s *SignIn) Wanted(groups []string) []string {
 	return wanted
 }
 
-// WantedEmails are those of addresses that the policy lets in.
+// WantedEmails returns those of emails that the policy lets in.
 func (s *SignIn) WantedEmails(emails []string) []string {
 	var wanted []string
 	for _, e := range emails {
@@ -115,8 +115,9 @@ func (s *SignIn) WantedEmails(emails []string) []string {
 	return wanted
 }
 
-// LowerEmail writes an address as it is compared. A letter beyond ASCII is never one of
-// ASCII: a domain with İ is another than with i, and may be somebody else's.
+// LowerEmail normalises an address for comparison. A letter outside ASCII never becomes
+// an ASCII letter: a domain with İ differs from one with i, and may belong to somebody
+// else.
 func LowerEmail(email string) string {
 	return strings.Map(func(r rune) rune {
 		if lower := unicode.ToLower(r); r < utf8.RuneSelf || lower >= utf8.RuneSelf {
@@ -126,14 +127,14 @@ func LowerEmail(email string) string {
 	}, email)
 }
 
-// names reports whether an address, of LowerEmail, is one that is let in.
+// names reports whether an address, normalised by LowerEmail, is let in.
 func (s *SignIn) names(email string) bool {
 	at := strings.LastIndexByte(email, '@')
 	return at > 0 && (slices.Contains(s.Emails, email) || slices.Contains(s.Emails, email[at:]))
 }
 
-// admits reports whether somebody has signed in and is among those let in. It is
-// not asked for how long.
+// admits reports whether somebody has signed in and is among those let in. It does not
+// check whether the sign-in is still valid.
 func (s *SignIn) admits(who *Identity) bool {
 	if s == nil || who == nil || who.Provider != s.Provider {
 		return false
@@ -141,7 +142,7 @@ func (s *SignIn) admits(who *Identity) bool {
 	return s.Anyone || len(s.Wanted(who.Groups)) > 0 || s.names(who.Email) || slices.ContainsFunc(who.Emails, s.names)
 }
 
-// decide says what becomes of who has signed in; nil: nobody has.
+// decide decides on the person who has signed in, or on nobody if who is nil.
 func (s *SignIn) decide(who *Identity, now time.Time) Decision {
 	switch {
 	case who == nil || who.Provider != s.Provider || !now.Before(who.Until):
@@ -152,16 +153,16 @@ func (s *SignIn) decide(who *Identity, now time.Time) Decision {
 	return Decision{Allowed: true}
 }
 
-// credential is what a request's password is to a policy.
+// credential says what a request's password means to a policy.
 type credential int
 
 const (
-	passwordNotAsked credential = iota // nobody asks, or who has signed in is let in
-	passwordAsked                      // it is to be tried
+	passwordNotAsked credential = iota // nobody asks, or the visitor is let in by other means
+	passwordAsked                      // it has to be tried
 	passwordMissing                    // and nothing takes its place
 )
 
-// asksWho reports whether visitors have to say who they are, by any means.
+// asksWho reports whether visitors have to identify themselves, by any means.
 func (p *Policy) asksWho() bool { return p.users != nil || p.doc.SignIn != nil || p.gate != nil }
 
 // asks says whether a request's password is to be tried.
@@ -176,9 +177,9 @@ func (p *Policy) asks(r Request, now time.Time) credential {
 	return passwordMissing
 }
 
-// unnamed refuses a request that neither a password nor an identity nor a
-// certificate lets in. Where a new connection may have the certificate, that is
-// tried before anybody is asked for something else.
+// unnamed refuses a request that neither a password nor an identity nor a certificate
+// lets in. If a new connection may present a certificate, that is tried before the
+// visitor is asked for anything else.
 func (p *Policy) unnamed(r Request, now time.Time) Decision {
 	switch {
 	case p.asksCertificate(r) && r.Unasked:
@@ -191,8 +192,8 @@ func (p *Policy) unnamed(r Request, now time.Time) Decision {
 	return p.presents(r, now)
 }
 
-// nameSteps explains who is let in by password, identity or certificate. tries is how many
-// passwords the address may try now.
+// nameSteps explains who is let in by password, identity or certificate. tries is how
+// many passwords the address may try now.
 func (p *Policy) nameSteps(r Request, tries float64, now time.Time) []Step {
 	s := p.doc.SignIn
 	if !p.asksWho() {
@@ -226,14 +227,14 @@ func (p *Policy) nameSteps(r Request, tries float64, now time.Time) []Step {
 		verdict := p.users.check(netblock.Of(r.Addr), r.User, r.Password, func() (func(), bool) { return func() {}, true })
 		step.Refuses, step.Detail = verdict != rightPassword, "the password is checked"
 	}
-	if d := p.presents(r, now); p.gate != nil && step.Refuses { // it would have done, too
+	if d := p.presents(r, now); p.gate != nil && step.Refuses { // the certificate would have been enough
 		return []Step{step, {d.Rule, true, d.Detail}}
 	}
 	return []Step{step}
 }
 
-// Try takes one of the tries that an address has to prove who it is, by password
-// or by signing in; back gives it back.
+// Try takes one of an address's attempts to prove who it is, by password or by signing
+// in. back returns the attempt.
 func (p *Policy) Try(addr netip.Addr, now time.Time) (back func(), ok bool) {
 	return p.try(netblock.Of(addr), now)
 }

@@ -63,7 +63,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	}
 }
 
-// TestSignInIsForHTTP has other types closed, and the pages of signing in open.
+// TestSignInIsForHTTP checks that other types are closed, and the sign-in pages open.
 func TestSignInIsForHTTP(t *testing.T) {
 	now := time.Now()
 	d, err := Parse([]byte(`{"deny":["192.0.2.9"],"rate":1,"burst":2,"sign_in":{"provider":"company","anyone":true}}`))

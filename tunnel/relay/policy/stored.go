@@ -7,16 +7,17 @@ import (
 	"fmt"
 )
 
-// What a relay must know to hold a document that has it.
+// What a relay must support to apply a document that needs it.
 const (
 	needsWebhooks     = "webhooks"
 	needsCertificates = "client_certificates"
 )
 
-// Stored is how a document is kept. A relay that does not know of webhooks, or of
-// client certificates, would leave them out and let in who is refused here: so a
-// document that has them is kept as what it needs and the document,
-// [["webhooks"],{…}], which is no document to it, and it lets nobody in.
+// Stored returns a document in the form in which it is stored. A relay that does not
+// support webhooks, or client certificates, would ignore them and let in visitors that
+// are refused here. So a document with any of them is stored together with a list of what
+// it needs, as [["webhooks"],{…}]. Such a relay does not recognise that as a document and
+// lets nobody in.
 func (d Document) Stored() ([]byte, error) {
 	var needs []string
 	if len(d.Webhooks) > 0 {
@@ -31,8 +32,8 @@ func (d Document) Stored() ([]byte, error) {
 	return json.Marshal([]any{needs, d})
 }
 
-// ReadStored reads what Stored made, here or by another version. A document that
-// cannot be held is an error.
+// ReadStored parses what Stored returned, in this or another version. It returns an error
+// for a document that this version cannot apply.
 func ReadStored(data []byte) (Document, error) {
 	var d Document
 	switch data = bytes.TrimSpace(data); {

@@ -9,9 +9,9 @@ import (
 	"adit/internal/certtest"
 )
 
-// TestOlderRelaysCannotReadWhatTheyWouldLeaveOut reads what is stored as versions do
-// that know of no webhooks and client certificates: into what they know, the rest left
-// out.
+// TestOlderRelaysCannotReadWhatTheyWouldLeaveOut reads what is stored like versions that
+// do not support webhooks and client certificates: into the fields that they know,
+// ignoring the rest.
 func TestOlderRelaysCannotReadWhatTheyWouldLeaveOut(t *testing.T) {
 	type older struct {
 		Allow []string `json:"allow,omitempty"`

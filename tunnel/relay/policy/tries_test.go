@@ -13,8 +13,8 @@ import (
 	"adit/internal/netblock"
 )
 
-// together has many visitors send a password each before any of them is tried,
-// and counts what the policy says.
+// together makes many visitors send one password each before any of them is tried, and
+// counts the policy's decisions.
 func together(t *testing.T, visitors int, from, password func(i int) string) map[string]int {
 	t.Helper()
 	salt := []byte("saltsalt")
@@ -65,8 +65,8 @@ func together(t *testing.T, visitors int, from, password func(i int) string) map
 	return rules
 }
 
-// TestGuessesLeaveATurnToOthers has somebody guess where a password takes long to try:
-// who knows that of another client's policy is among the first to be let in.
+// TestGuessesLeaveATurnToOthers makes somebody guess passwords that take long to try.
+// Whoever knows the password of another client's policy is among the first to be let in.
 func TestGuessesLeaveATurnToOthers(t *testing.T) {
 	const many = 40
 	salt := []byte("saltsalt")
@@ -132,8 +132,8 @@ func TestGuessesLeaveATurnToOthers(t *testing.T) {
 	}
 }
 
-// TestPasswordsThatAreSetTakeTurnsToo has a client set a great many passwords, which takes
-// as long for each as a try.
+// TestPasswordsThatAreSetTakeTurnsToo makes a client set very many passwords, each of
+// which takes as long as an attempt.
 func TestPasswordsThatAreSetTakeTurnsToo(t *testing.T) {
 	free := holdTries()
 	set := make(chan error, 1)
@@ -164,7 +164,7 @@ func TestPasswordsThatAreSetTakeTurnsToo(t *testing.T) {
 
 func eachItsOwn(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }
 
-// holdTries takes all places to try passwords; free gives them back.
+// holdTries takes all places for trying passwords; free gives them back.
 func holdTries() (free func()) {
 	one := hashing.take("holder one", netip.Prefix{})
 	other := hashing.take("holder other", netip.Prefix{})
@@ -188,7 +188,7 @@ func TestOnePasswordAtTheSameTimeIsOneTry(t *testing.T) {
 	}
 }
 
-// One who has many addresses must not keep everybody from being let in for hours.
+// Somebody with many addresses must not keep everybody else out for hours.
 func TestGuessesFromManyAddressesDoNotQueueWithoutEnd(t *testing.T) {
 	rules := together(t, maxTrying+50, func(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, i%250) }, guess)
 	if rules[RuleBasicAuth] != maxTrying || rules[RuleConnections] != 50 {

@@ -11,34 +11,34 @@ import (
 	"adit/tunnel/relay/signature"
 )
 
-// Webhook lets in a provider's webhooks, at a path and below it, and nobody else
-// there. Who else it is does not matter: no password is asked for.
+// Webhook lets in only a provider's webhooks, at a path and below it. Nothing else is
+// asked of them, not even a password.
 type Webhook struct {
-	// Path begins with a slash; empty or "/": every path. Upper and lower case are
-	// the same.
+	// Path begins with a slash. If empty or "/", it covers every path. Case does not
+	// matter.
 	Path string `json:"path"`
-	// Provider is one of signature.Providers. Two of one path may both come there.
+	// Provider is one of signature.Providers. Two providers may share a path.
 	Provider string `json:"provider"`
-	// Secrets are those any of which may have signed, at most three.
+	// Secrets are the secrets that may have signed, at most three.
 	Secrets []signature.Secret `json:"secrets,omitempty"`
-	// The rest is for the provider hmac: the header that has the HMAC of the body,
-	// how it was made (sha256, sha512 or sha1; if empty sha256), how it is written
-	// (hex or base64; if empty hex), and what comes before it.
+	// The remaining fields are for the provider hmac: the header with the HMAC of the
+	// body, its algorithm (sha256, sha512 or sha1; if empty, sha256), its encoding (hex
+	// or base64; if empty, hex), and what precedes it.
 	Header    string `json:"header,omitempty"`
 	Algorithm string `json:"algorithm,omitempty"`
 	Encoding  string `json:"encoding,omitempty"`
 	Prefix    string `json:"prefix,omitempty"`
 }
 
-// Bounds of a policy's webhooks, and of what a request to one may have.
+// Limits on a policy's webhooks, and on what a request to one may contain.
 const (
 	maxWebhooks = 50
-	// MaxWebhookBody is the longest body that is held to be checked, unless MaxBody is
-	// less. GitHub's, the longest of which a provider's documents tell, end at 25 MB.
+	// MaxWebhookBody is the longest body that is held for verification, unless MaxBody is
+	// less. The longest documented by any provider are GitHub's, up to 25 MB.
 	MaxWebhookBody = 32 << 20
 )
 
-// SameAs reports whether a webhook is the one that another edits.
+// SameAs reports whether a webhook is the one that other edits.
 func (h Webhook) SameAs(other Webhook) bool {
 	return h.Provider == other.Provider && strings.EqualFold(hookPath(h.Path), hookPath(other.Path))
 }
@@ -49,7 +49,7 @@ func (h Webhook) verifier() (*signature.Verifier, error) {
 	}, h.Secrets)
 }
 
-// hookPath writes a path as it is compared.
+// hookPath normalises a path for comparison.
 func hookPath(path string) string {
 	if path = strings.TrimRight(path, "/"); path == "" {
 		return "/"
@@ -57,7 +57,7 @@ func hookPath(path string) string {
 	return path
 }
 
-// checkWebhooks finds the first fault, and writes paths as they are compared.
+// checkWebhooks returns the first fault, and normalises paths for comparison.
 func checkWebhooks(list []Webhook) error {
 	if len(list) > maxWebhooks {
 		return &FieldError{"webhooks", fmt.Sprintf("has more than %d webhooks", maxWebhooks)}
@@ -83,7 +83,7 @@ func checkWebhooks(list []Webhook) error {
 	return nil
 }
 
-// withoutSecrets is a copy of list for eyes.
+// withoutSecrets returns a copy of list for display.
 func withoutSecrets(list []Webhook) []Webhook {
 	list = slices.Clone(list)
 	for i := range list {
@@ -98,13 +98,13 @@ type Hook struct {
 	segments  []string
 	providers []string
 	verifiers []*signature.Verifier
-	unknown   []string // what is said of providers without one, which only a newer version knows
+	unknown   []string // messages about providers without a verifier, which only a newer version knows
 }
 
-// hooks are a policy's, the longest path first.
+// hooks are the webhooks of a policy, longest path first.
 type hooks []*Hook
 
-// hooksOf makes a checked document's webhooks ready. One that cannot be read lets
+// hooksOf prepares a checked document's webhooks for use. One that cannot be parsed lets
 // nobody in.
 func hooksOf(list []Webhook) hooks {
 	var all hooks
@@ -129,7 +129,7 @@ func hooksOf(list []Webhook) hooks {
 	return all
 }
 
-// of returns the webhooks that a path, as one origin may read it, is for; nil: none.
+// of returns the webhooks for a path, as one origin may understand it, or nil.
 func (all hooks) of(path string, same func(a, b string) bool) *Hook {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for _, h := range all {
@@ -140,15 +140,15 @@ func (all hooks) of(path string, same func(a, b string) bool) *Hook {
 	return nil
 }
 
-// find returns the webhooks that a request's target is for; nil: none. It reports
-// false if that is not sure, since origins differ in what they take the target for.
-// Then the request must not go on: with a signature it would be let in to where a
-// password may be asked for, and without one to where a signature is.
+// find returns the webhooks for a request's target, or nil if there are none. It reports
+// false if that is uncertain, since origins differ in how they understand the target.
+// Such a request must not continue: with a signature it could get in where a password is
+// required, and without one where a signature is.
 func (all hooks) find(target string) (*Hook, bool) {
 	if len(all) == 0 {
 		return nil, true
 	}
-	if len(all[0].segments) == 0 { // there is one, of every path
+	if len(all[0].segments) == 0 { // there is only one, for every path
 		return all[0], true
 	}
 	path, _, _ := strings.Cut(target, "?")
@@ -166,18 +166,18 @@ func (all hooks) find(target string) (*Hook, bool) {
 			return nil, false
 		}
 	}
-	if len(paths) == 1 { // so has what is left of it
+	if len(paths) == 1 { // then the rest of the path has a single reading, too
 		return first, true
 	}
-	// An origin may be asked without the beginning of the path, which the tunnel leads
-	// to it (wire.StripPath). To that one .. leads no higher than to there.
+	// An origin may receive the path without its beginning, which the tunnel strips
+	// (wire.StripPath). For such an origin, .. cannot lead above that point.
 	for at := 1; at < len(path); at++ {
 		if path[at] != '/' {
 			continue
 		}
 		taken := decoded(path[:at])
 		if !all.below(taken) {
-			break // nor is any below what is longer
+			break // nor below any longer prefix
 		}
 		rest, every := r.readings(path[at:])
 		if !every {
@@ -192,7 +192,7 @@ func (all hooks) find(target string) (*Hook, bool) {
 	return first, true
 }
 
-// below reports whether one of the webhooks' paths is below a path.
+// below reports whether any webhook's path is below a path.
 func (all hooks) below(path string) bool {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	return slices.ContainsFunc(all, func(h *Hook) bool {
@@ -200,14 +200,14 @@ func (all hooks) below(path string) bool {
 	})
 }
 
-// Signs are what a request to webhooks has for proof. They are yet to be found
-// right or wrong.
+// Signs are the proofs that a request to webhooks carries. They have not been verified.
 type Signs struct {
 	proofs []*signature.Proof
 	body   bool
 }
 
-// Read reads a request at a moment. If it has nothing for proof it refuses.
+// Read reads the proofs from a request that arrived at now. It refuses a request without
+// any.
 func (h *Hook) Read(r signature.Request, now time.Time) (*Signs, Decision) {
 	s, faults := new(Signs), slices.Clone(h.unknown)
 	for _, v := range h.verifiers {
@@ -228,8 +228,8 @@ func (h *Hook) Read(r signature.Request, now time.Time) (*Signs, Decision) {
 // NeedsBody reports whether the body is signed.
 func (s *Signs) NeedsBody() bool { return s.body }
 
-// Decide lets a request in whose signature is right: body writes all of the body,
-// each time that it is asked to.
+// Decide lets in a request with a valid signature. body writes the whole body each time
+// it is called.
 func (s *Signs) Decide(body func(io.Writer)) (signature.Print, Decision) {
 	for _, proof := range s.proofs {
 		if print, ok := proof.Proves(body); ok {
@@ -239,16 +239,16 @@ func (s *Signs) Decide(body func(io.Writer)) (signature.Print, Decision) {
 	return signature.Print{}, Decision{Rule: RuleWebhook, Detail: "no secret fits its signature"}
 }
 
-// knows reports whether a secret that let a visitor in is still one of these.
+// knows reports whether the secret that let a visitor in is still valid.
 func (h *Hook) knows(p signature.Print) bool {
 	return slices.ContainsFunc(h.verifiers, func(v *signature.Verifier) bool { return v.Knows(p) })
 }
 
-// HasWebhooks reports whether there are paths that are webhooks'.
+// HasWebhooks reports whether any paths belong to webhooks.
 func (p *Policy) HasWebhooks() bool { return len(p.hooks) > 0 }
 
-// hook says which webhooks a request is to; a decision that refuses if that cannot
-// be said, or a request of this type has no path.
+// hook returns the webhooks that a request is for. The decision refuses if that is
+// uncertain, or if a request of this type has no path.
 func (p *Policy) hook(isHTTP bool, target string) (*Hook, Decision) {
 	switch h, sure := p.hooks.find(target); {
 	case len(p.hooks) > 0 && !isHTTP:
@@ -260,8 +260,8 @@ func (p *Policy) hook(isHTTP bool, target string) (*Hook, Decision) {
 	}
 }
 
-// hookSteps explains what webhooks make of a request, and reports whether anything
-// but its signature is asked for.
+// hookSteps explains what the webhooks make of a request, and reports whether only the
+// signature matters.
 func (p *Policy) hookSteps(r Request) (steps []Step, only bool) {
 	if len(p.hooks) == 0 {
 		return nil, false

@@ -138,7 +138,7 @@ func TestWhichPathsAreWebhooks(t *testing.T) {
 	}
 }
 
-// TestEveryPathOfOneWebhook has nothing that could be unclear.
+// TestEveryPathOfOneWebhook checks that nothing is uncertain then.
 func TestEveryPathOfOneWebhook(t *testing.T) {
 	for _, written := range []string{"", "/"} {
 		p := parsed(t, fmt.Sprintf(`{"webhooks":[{"path":%q,"provider":"github","secrets":["the first secret"]}]}`, written))
@@ -150,7 +150,7 @@ func TestEveryPathOfOneWebhook(t *testing.T) {
 	}
 }
 
-// origins read a target as servers are known to.
+// origins interpret a target as known servers do.
 var origins = map[string]func(string) (string, bool){
 	"net/http": func(target string) (string, bool) {
 		u, err := url.ParseRequestURI(target)
@@ -202,7 +202,7 @@ var origins = map[string]func(string) (string, bool){
 	},
 }
 
-// FuzzPaths holds what is said of a target against how origins read it.
+// FuzzPaths compares the decision on a target with how origins interpret it.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{
 		"/hooks/github", "/hooks/github/../x", "/x/%2e%2e/hooks/github", "//hooks/github", "/hooks%2Fgithub", "/hooks/github;x", "/hooks/../github", "/hooks//x/github", "/Hooks/GitHub/x",
@@ -277,14 +277,14 @@ func TestRedactedHasNoWebhookSecrets(t *testing.T) {
 	}
 }
 
-// signedHeader is what GitHub signs a body with.
+// signedHeader returns the headers with which GitHub signs a body.
 func signedHeader(secret, body string) http.Header {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
 	return http.Header{"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(mac.Sum(nil))}}
 }
 
-// TestWebhookGoesBeforePassword has a site behind a password with an open door.
+// TestWebhookGoesBeforePassword uses a site behind a password with one open path.
 func TestWebhookGoesBeforePassword(t *testing.T) {
 	now := time.Now()
 	const rest = `"deny":["192.0.2.9"],"rate":1,"burst":3,"max_body":10,"basic_auth":[{"name":"ann","password":"secret"}]`
@@ -356,9 +356,8 @@ func TestWebhookGoesBeforePassword(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreForHTTP has other types closed.
-// TestWhoStaysIsReadOnce has a guest whose path takes long to read, and who is decided
-// on again and again.
+// TestWhoStaysIsReadOnce uses a guest whose path takes long to analyse, and who is
+// checked again and again.
 func TestWhoStaysIsReadOnce(t *testing.T) {
 	const hours, hooks = `"hours":{"open":[{"from":"00:00","to":"24:00"}]}`, `"webhooks":[{"path":"/hooks","provider":"github","secrets":["it's a secret"]}]`
 	p := parsed(t, "{"+hours+","+hooks+"}")
@@ -380,6 +379,7 @@ func TestWhoStaysIsReadOnce(t *testing.T) {
 	}
 }
 
+// TestWebhooksAreForHTTP checks that other types are closed.
 func TestWebhooksAreForHTTP(t *testing.T) {
 	p, now := parsed(t, twoHooks), time.Now()
 	addr := netip.MustParseAddr("192.0.2.1")
@@ -428,8 +428,8 @@ func BenchmarkEnterWithoutWebhooks(b *testing.B) {
 	}
 }
 
-// TestWebhooksOfNewerVersions reads what a newer node has stored: a provider that is not
-// known here lets nobody in at its path, and neither opens nor shuts what else there is.
+// TestWebhooksOfNewerVersions reads what a newer node has stored. A provider that is
+// unknown here lets nobody in at its path, and does not affect other paths.
 func TestWebhooksOfNewerVersions(t *testing.T) {
 	now := time.Now()
 	const tomorrow, known = `{"path":"/hook","provider":"tomorrow","secrets":["the first secret"]}`, `{"path":"/hook","provider":"github","secrets":["the first secret"]}`

@@ -1,4 +1,4 @@
-// Package proof finds the DNS records by which clients prove that names are theirs.
+// Package proof looks up the DNS records by which clients prove that names are theirs.
 package proof
 
 import (
@@ -15,30 +15,30 @@ import (
 	"adit/internal/turns"
 )
 
-// Label is put before a name, for the name of its TXT record.
+// Label precedes a name in the name of its TXT record.
 const Label = "_adit"
 
 const (
 	word      = "adit-client="
-	askTime   = 5 * time.Second // for one question to the DNS
-	maxAsking = 16              // who ask at once
-	ofClient  = 4               // of them, for one client: servers of its own may answer nothing
-	above     = 4               // names above one that are asked for too
+	askTime   = 5 * time.Second // for one DNS query
+	maxAsking = 16              // concurrent queries
+	ofClient  = 4               // of these, for one client: its own name servers may never answer
+	above     = 4               // names above a name that are queried as well
 )
 
-// Records are the records of a relay's clients.
+// Records are the proof records of a relay's clients.
 type Records struct {
 	key    []byte
 	lookup func(ctx context.Context, name string) ([]string, error)
 	asking *turns.Turns
 }
 
-// New returns the records that a relay's key makes, and that are looked up so.
+// New returns Records with values derived from a relay's key, and looked up with lookup.
 func New(key []byte, lookup func(ctx context.Context, name string) ([]string, error)) *Records {
 	return &Records{key: key, lookup: lookup, asking: turns.New(maxAsking, ofClient)}
 }
 
-// Value is what the record of a client says: nobody else's fits, and it tells
+// Value returns the text of a client's record. It fits no other client, and reveals
 // nothing.
 func (p *Records) Value(clientID string) string {
 	mac := hmac.New(sha256.New, p.key)
@@ -46,9 +46,9 @@ func (p *Records) Value(clientID string) string {
 	return word + hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Find looks for the record of a client at a name and those above it: who has a
-// name has all under it. The error is of a DNS that did not answer; a name without a
-// record is none.
+// Find looks for a client's record at a name and at those above it, since whoever has a
+// name has everything under it. It returns an error if the DNS did not answer. A name
+// without a record is not an error.
 func (p *Records) Find(ctx context.Context, name, clientID string) (found bool, err error) {
 	err = p.asking.Take(ctx, clientID, func() (err error) {
 		found, err = p.find(ctx, name, p.Value(clientID))
@@ -79,5 +79,5 @@ func (p *Records) find(ctx context.Context, name, want string) (bool, error) {
 	return false, fault
 }
 
-// Names are the names that a proof of a name is for.
+// Names returns the names that a proof of a name covers.
 func Names(name string) []string { return []string{name, "*." + name} }

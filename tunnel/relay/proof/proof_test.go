@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// zone is a DNS that has some records, and notes what it is asked.
+// zone is a DNS that has some records, and records its queries.
 type zone struct {
 	txt   map[string]string
 	fault error // of names without a record

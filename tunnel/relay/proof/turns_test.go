@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNamesWhoseDNSIsSilentKeepNobodyElseWaiting has a client with many agents ask for
-// names of its own, whose servers answer nothing.
+// TestNamesWhoseDNSIsSilentKeepNobodyElseWaiting makes a client with many agents ask for
+// names of its own, whose name servers never answer.
 func TestNamesWhoseDNSIsSilentKeepNobodyElseWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{txt: map[string]string{}}

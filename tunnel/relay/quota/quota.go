@@ -1,5 +1,5 @@
-// Package quota holds clients to their bandwidths and to the bytes of their months,
-// and counts these.
+// Package quota holds clients to their bandwidths and their monthly byte limits, and
+// counts those bytes.
 package quota
 
 import (
@@ -16,10 +16,10 @@ import (
 	"adit/tunnel/relay/store/scope"
 )
 
-// near is the part of a month's bytes from which on its end is near.
+// near is the share of a month's bytes from which the limit counts as near.
 const near = 0.8
 
-// States of a client's usage.
+// The states of a client's usage.
 const (
 	OK        = "ok"
 	Near      = "near"
@@ -28,25 +28,25 @@ const (
 	Stopped   = "stopped"
 )
 
-// Clients says what a client may have: *store.Clients.
+// Clients returns what a client may have: *store.Clients.
 type Clients interface {
 	ByID(id string) (store.Client, bool)
 }
 
-// Usages has what clients moved, at all nodes: *store.Usages.
+// Usages stores what clients have moved, at all nodes: *store.Usages.
 type Usages interface {
 	Get(clientID, month string) store.Usage
 	Add(ctx context.Context, clientID, month string, t store.Tally) (store.Usage, error)
 	Counted(clientID, run string) (store.Counted, bool)
 }
 
-// Edge is what holds visitors to the accounts of clients: *edge.Edge.
+// Edge applies the accounts of clients to visitors: *edge.Edge.
 type Edge interface {
 	Bound(a *shape.Account)
 	Stop(a *shape.Account, stop bool)
 }
 
-// Config is what Accounts are made of.
+// Config contains what Accounts needs.
 type Config struct {
 	Clients Clients
 	Usages  Usages
@@ -54,8 +54,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Accounts are what this node's edge holds of clients: their bandwidths, and the
-// bytes that are counted to their months.
+// Accounts holds the accounts of this node's clients: their bandwidths, and the bytes
+// that count towards their months.
 type Accounts struct {
 	cfg Config
 
@@ -66,15 +66,15 @@ type Accounts struct {
 type account struct {
 	shape.Account
 
-	run      string     // tells what it counts from what others do
-	counting sync.Mutex // one goroutine at a time stores bytes; it is taken before turn
+	run      string     // distinguishes its counts from those of others
+	counting sync.Mutex // held while storing bytes; taken before turn
 
-	turn    sync.Mutex // one goroutine at a time applies; never held while the store is asked
-	in, out int64      // bytes that are stored already
+	turn    sync.Mutex // held while applying; never held while waiting for the store
+	in, out int64      // bytes already stored
 	state   string
 }
 
-// New returns accounts of nobody yet.
+// New returns Accounts that are still empty.
 func New(c Config) *Accounts { return &Accounts{cfg: c, byClient: make(map[string]*account)} }
 
 // Of returns a client's account.
@@ -93,9 +93,9 @@ func (a *Accounts) Of(clientID string) *shape.Account {
 	return &v.Account
 }
 
-// Settle holds clients to their quotas, and then stores what they moved. A write
-// waits long for a store that is away, and one after the other would keep those
-// that come later from being held: the rest is left for the next time.
+// Settle holds clients to their quotas, and then stores what they have moved. Each write
+// to an unavailable store waits long, and one after the other they would delay the next
+// check of the quotas. So the rest is left for the next time.
 func (a *Accounts) Settle(ctx context.Context) {
 	a.mu.Lock()
 	ids := make([]string, 0, len(a.byClient))
@@ -143,16 +143,16 @@ func (a *Accounts) count(ctx context.Context, id string) error {
 	return nil
 }
 
-// hear takes what is stored already from what the store says: a write that it did
-// not answer may have been made after all. v.turn is held.
+// hear updates what is known to be stored from the store itself: a write that it did not
+// confirm may have been made after all. v.turn must be held.
 func (v *account) hear(usages Usages, id string) {
 	if c, ok := usages.Counted(id, v.run); ok {
 		v.in, v.out = max(v.in, c.In), max(v.out, c.Out)
 	}
 }
 
-// stored is what the store has of a month, and v.in and v.out of the same moment: a
-// write may be made meanwhile. v.turn is held.
+// stored returns what the store has for a month, and makes v.in and v.out match the same
+// moment, since a write may be made in between. v.turn must be held.
 func (v *account) stored(usages Usages, id, month string) store.Usage {
 	for {
 		v.hear(usages, id)
@@ -164,7 +164,7 @@ func (v *account) stored(usages Usages, id, month string) store.Usage {
 	}
 }
 
-// Usage is what a client moved in a month, with what is not yet stored of it.
+// Usage returns what a client moved in a month, including what is not stored yet.
 func (a *Accounts) Usage(id, month string) store.Usage {
 	a.mu.Lock()
 	v := a.byClient[id]
@@ -172,7 +172,7 @@ func (a *Accounts) Usage(id, month string) store.Usage {
 	if v == nil {
 		return a.cfg.Usages.Get(id, month)
 	}
-	v.turn.Lock() // what is being stored is counted once
+	v.turn.Lock() // so that what is just being stored counts once
 	defer v.turn.Unlock()
 	usage := v.stored(a.cfg.Usages, id, month)
 	in, out := v.Bytes()
@@ -180,7 +180,7 @@ func (a *Accounts) Usage(id, month string) store.Usage {
 	return usage
 }
 
-// State is what a quota makes of a month's bytes.
+// State returns the state of a month's bytes under a quota.
 func State(s scope.Scope, total int64) string {
 	switch {
 	case s.Monthly == 0 || float64(total) < near*float64(s.Monthly):
@@ -236,7 +236,7 @@ func (a *Accounts) Apply(id string) {
 	}
 }
 
-// Forget drops the account of a client that is no longer.
+// Forget drops the account of a client that no longer exists.
 func (a *Accounts) Forget(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,7 +33,7 @@ func TestStateOfAMonth(t *testing.T) {
 	}
 }
 
-// month is what clients moved, in one month; a write may have no answer.
+// month is what clients moved in one month. A write may go unconfirmed.
 type month struct {
 	usage   map[string]store.Usage
 	scopes  map[string]scope.Scope
@@ -119,7 +119,7 @@ func TestThrottledBandwidth(t *testing.T) {
 	}
 }
 
-// TestBytesOfEitherWayAreCounted has bytes go one way alone.
+// TestBytesOfEitherWayAreCounted moves bytes in only one direction.
 func TestBytesOfEitherWayAreCounted(t *testing.T) {
 	for name, moved := range map[string][2]int{"in": {40, 0}, "out": {0, 40}} {
 		m := newMonth()
@@ -133,7 +133,7 @@ func TestBytesOfEitherWayAreCounted(t *testing.T) {
 	}
 }
 
-// waiting is a month of which a write waits until it is let go.
+// waiting is a month in which a write blocks until it is released.
 type waiting struct {
 	*month
 	began, goOn chan struct{}
@@ -145,8 +145,8 @@ func (w waiting) Add(context.Context, string, string, store.Tally) (store.Usage,
 	return store.Usage{}, context.DeadlineExceeded
 }
 
-// TestNobodyWaitsForWhatIsStored asks what a client has moved, and holds it to what it
-// may, while a store that is away is asked to keep it.
+// TestNobodyWaitsForWhatIsStored asks what a client has moved, and applies its limits,
+// while an unavailable store is asked to store it.
 func TestNobodyWaitsForWhatIsStored(t *testing.T) {
 	w := waiting{newMonth(), make(chan struct{}), make(chan struct{})}
 	w.scopes["shop"] = scope.Scope{Monthly: 100, OverQuota: scope.OverStop}

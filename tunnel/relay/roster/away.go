@@ -2,19 +2,19 @@ package roster
 
 import "time"
 
-// maxAway bounds the agents that are away and remembered; each takes some 250 bytes.
+// maxAway limits how many agents are remembered as away; each takes about 250 bytes.
 const maxAway = 1 << 16
 
-// absence is when agents that are away had their last session, by client and
-// instance. A client may say hello under any number of instances, and what is
-// remembered of the others is not to be looked through for each of them.
+// absence records when agents that are away had their last session, by client and
+// instance. It is grouped by client because a client may say hello under any number of
+// instances, and that must not mean a search through all the others each time.
 type absence struct {
 	of  map[string]map[string]time.Time
 	all int
 }
 
-// begin notes that an agent's last session has ended. Where too many are
-// remembered, its client loses what it had of its others.
+// begin records that an agent's last session has ended. If too many agents are
+// remembered, those of its client are forgotten.
 func (v *absence) begin(a Agent, now time.Time) {
 	if v.all >= maxAway {
 		v.all -= len(v.of[a.Client])
@@ -44,13 +44,13 @@ func (v *absence) end(a Agent) {
 	}
 }
 
-// since is when an agent went away; ok is false if that is not known.
+// since returns when an agent went away; ok is false if that is not known.
 func (v *absence) since(a Agent) (at time.Time, ok bool) {
 	at, ok = v.of[a.Client][a.Instance]
 	return at, ok
 }
 
-// forget drops those that went away before a time.
+// forget drops agents that went away before a given time.
 func (v *absence) forget(before time.Time) {
 	for client, list := range v.of {
 		for instance, at := range list {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A client with ever new instances is remembered at its own cost.
+// A client that keeps using new instances is remembered at its own expense.
 func TestAgentsThatAreAwayAreBounded(t *testing.T) {
 	var away absence
 	at := time.Now()
@@ -45,8 +45,8 @@ func TestAgentsThatAreAwayAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkAway has agents of one client come and go while as many are remembered
-// as may be, of others.
+// BenchmarkAway makes agents of one client come and go while the maximum number of other
+// clients' agents is remembered.
 func BenchmarkAway(b *testing.B) {
 	var away absence
 	for i := range maxAway {

@@ -1,6 +1,6 @@
-// Package roster says which agents are connected, by session, by client and by agent,
-// and since when others are away. What a session is, and what becomes of one that is
-// replaced, is its user's.
+// Package roster knows which agents are connected, by session, by client and by agent,
+// and since when the others have been away. What a session is, and what happens to one
+// that is replaced, is up to the caller.
 package roster
 
 import (
@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Why a session may not join.
+// Reasons why a session may not join.
 var (
 	ErrClosed     = errors.New("nobody may join any more")
 	ErrFull       = errors.New("there are as many agents as there may be")
 	ErrClientFull = errors.New("the client has as many agents as it may have")
 )
 
-// Agent names an agent: a client may have several.
+// Agent identifies an agent. A client may have several.
 type Agent struct{ Client, Instance string }
 
-// Limits bound the sessions. An agent that is connected may always join anew, in place
-// of its session before.
+// Limits limits the sessions. A connected agent may always join again to replace its
+// previous session.
 type Limits struct {
 	Sessions  int
 	PerClient int
-	Replaced  int // sessions beyond Sessions that were replaced and linger
+	Replaced  int // replaced sessions that may linger beyond Sessions
 }
 
-// Roster is the sessions, each an S. Its zero value with limits is ready for use.
+// Roster holds the sessions, each of type S. Its zero value with limits is ready for use.
 type Roster[S any] struct {
 	Limits Limits
 
@@ -36,7 +36,7 @@ type Roster[S any] struct {
 	next     uint64
 	byID     map[string]*entry[S]
 	byClient map[string]map[string]*entry[S] // by client, then by id
-	byAgent  map[Agent]*entry[S]             // the newest
+	byAgent  map[Agent]*entry[S]             // the newest session
 	away     absence
 }
 
@@ -47,15 +47,15 @@ type entry[S any] struct {
 	session S
 }
 
-// Replaced is the session in whose place another has joined.
+// Replaced is a session that another has replaced.
 type Replaced[S any] struct {
 	Session S
-	// Crowded is set where it must not linger: too many that were replaced do.
+	// Crowded is set if the session must not linger, since too many replaced ones do.
 	Crowded bool
 }
 
-// Join adds a session of an agent, and returns the one that it replaces, if there is
-// one. The session before stays until it leaves. Its errors are ErrClosed, ErrFull and
+// Join adds a session of an agent, and returns the one that it replaces, if any. The
+// replaced session stays until it leaves. The errors are ErrClosed, ErrFull and
 // ErrClientFull.
 func (r *Roster[S]) Join(id string, a Agent, s S) (*Replaced[S], error) {
 	r.mu.Lock()
@@ -69,8 +69,8 @@ func (r *Roster[S]) Join(id string, a Agent, s S) (*Replaced[S], error) {
 	case old == nil && of >= r.Limits.PerClient:
 		return nil, ErrClientFull
 	}
-	// Replaced sessions end by themselves, but an agent that comes again and again
-	// must not have any number of them.
+	// Replaced sessions end by themselves, but an agent that joins again and again must
+	// not accumulate any number of them.
 	crowded := of >= 2*r.Limits.PerClient || len(r.byID) >= r.Limits.Sessions+r.Limits.Replaced
 	if r.byID == nil {
 		r.byID, r.byClient, r.byAgent = make(map[string]*entry[S]), make(map[string]map[string]*entry[S]), make(map[Agent]*entry[S])
@@ -89,7 +89,7 @@ func (r *Roster[S]) Join(id string, a Agent, s S) (*Replaced[S], error) {
 }
 
 // Leave removes a session, and reports whether it was the last of its client. If the
-// newest of an agent leaves, the one before is the agent's again.
+// newest session of an agent leaves, the previous one becomes the agent's again.
 func (r *Roster[S]) Leave(id string) (last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *Roster[S]) Leave(id string) (last bool) {
 	return len(left) == 0
 }
 
-// Close lets nobody join any more, and returns who is there.
+// Close stops sessions from joining, and returns those that are there.
 func (r *Roster[S]) Close() []S {
 	r.mu.Lock()
 	r.closed = true
@@ -124,28 +124,28 @@ func (r *Roster[S]) Close() []S {
 	return r.All()
 }
 
-// Closed reports whether nobody may join any more.
+// Closed reports whether sessions can no longer join.
 func (r *Roster[S]) Closed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closed
 }
 
-// Len is how many sessions there are.
+// Len returns how many sessions there are.
 func (r *Roster[S]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.byID)
 }
 
-// All is the sessions, in no order.
+// All returns the sessions, in no particular order.
 func (r *Roster[S]) All() []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return sessions(r.byID)
 }
 
-// OfClient is the sessions of a client, in no order.
+// OfClient returns the sessions of a client, in no particular order.
 func (r *Roster[S]) OfClient(client string) []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func sessions[S any](of map[string]*entry[S]) []S {
 	return list
 }
 
-// Session is the session of an id; the zero value: there is none.
+// Session returns the session with an id, or the zero value if there is none.
 func (r *Roster[S]) Session(id string) (s S) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +170,8 @@ func (r *Roster[S]) Session(id string) (s S) {
 	return s
 }
 
-// Newest is the newest session of an agent; the zero value: it is not connected.
+// Newest returns the newest session of an agent, or the zero value if the agent is not
+// connected.
 func (r *Roster[S]) Newest(a Agent) (s S) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,15 +181,15 @@ func (r *Roster[S]) Newest(a Agent) (s S) {
 	return s
 }
 
-// Came notes that an agent that may not be here is connected elsewhere.
+// Came records that an agent, which may not be connected here, is connected elsewhere.
 func (r *Roster[S]) Came(a Agent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.away.end(a)
 }
 
-// Left notes that an agent's last session elsewhere has ended at a time. An agent that
-// is here is not away.
+// Left records when an agent's last session elsewhere ended. An agent that is connected
+// here is not away.
 func (r *Roster[S]) Left(a Agent, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,8 +198,8 @@ func (r *Roster[S]) Left(a Agent, at time.Time) {
 	}
 }
 
-// Away reports whether an agent is not connected here, and since when; zero: that is not
-// known.
+// Away reports whether an agent is not connected here, and since when. since is zero if
+// that is not known.
 func (r *Roster[S]) Away(a Agent) (away bool, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +210,7 @@ func (r *Roster[S]) Away(a Agent) (away bool, since time.Time) {
 	return true, since
 }
 
-// Forget drops what is remembered of agents that went away before a time.
+// Forget drops what is remembered about agents that went away before a given time.
 func (r *Roster[S]) Forget(before time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ func small() *Roster[string] {
 	return &Roster[string]{Limits: Limits{Sessions: 3, PerClient: 2, Replaced: 2}}
 }
 
-// join adds a session that is called as its id.
+// join adds a session whose value is its id.
 func join(t *testing.T, r *Roster[string], id string, a Agent) *Replaced[string] {
 	t.Helper()
 	old, err := r.Join(id, a, id)
@@ -77,8 +77,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTheSessionBeforeIsTheAgentsAgain has the newest leave of many, also of another
-// agent of the client.
+// TestTheSessionBeforeIsTheAgentsAgain makes the newest of many sessions leave, also of
+// another agent of the client.
 func TestTheSessionBeforeIsTheAgentsAgain(t *testing.T) {
 	const sessions = 20
 	r := &Roster[string]{Limits: Limits{Sessions: 2 * sessions, PerClient: 2}}
@@ -95,7 +95,7 @@ func TestTheSessionBeforeIsTheAgentsAgain(t *testing.T) {
 	}
 }
 
-// TestReplacedSessionsAreBoundedTwice: of one client, and of all.
+// TestReplacedSessionsAreBoundedTwice checks the limits per client and in total.
 func TestReplacedSessionsAreBoundedTwice(t *testing.T) {
 	for _, c := range []struct {
 		bound   string

@@ -1,5 +1,5 @@
-// Package sentence has the errors that tell a relay's operator which key of relay.toml
-// is at fault and what to do about it, in words that say nothing twice.
+// Package sentence builds the errors that tell a relay's operator which key of relay.toml
+// is at fault and what to do about it, without saying anything twice.
 package sentence
 
 import (
@@ -13,8 +13,8 @@ import (
 	"adit/internal/socketerr"
 )
 
-// sentence is an error that says in its own words what its cause says in the
-// system's: the cause is for who asks with errors.Is, and not said again.
+// sentence is an error that says in its own words what its cause says in the system's.
+// The cause is available to errors.Is, but is not printed as well.
 type sentence struct {
 	text  string
 	cause error
@@ -23,11 +23,11 @@ type sentence struct {
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.cause }
 
-// New returns an error of that text with a cause that it says already.
+// New returns an error with a text that already says what its cause is.
 func New(text string, cause error) error { return &sentence{text, cause} }
 
-// File says what to do about a file that cannot be read. what is the key
-// that names it, or what it is.
+// File returns an error that says what to do about a file that cannot be read. what is
+// the key that names the file, or a description of it.
 func File(what, path string, err error) error {
 	var text string
 	switch {
@@ -47,7 +47,8 @@ func File(what, path string, err error) error {
 	return &sentence{text, err}
 }
 
-// Listen says what to do about the listener of that key that did not open.
+// Listen returns an error that says what to do about a listener that did not open. key is
+// its configuration key.
 func Listen(key, addr string, err error) error {
 	var text string
 	switch {

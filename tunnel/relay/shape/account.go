@@ -2,8 +2,8 @@ package shape
 
 import "sync/atomic"
 
-// Account is what is held for one client: the bandwidth that its endpoints share,
-// and the bytes of their visitors.
+// Account is the account of one client: the bandwidth that its endpoints share, and the
+// bytes of their visitors.
 type Account struct {
 	In, Out Bucket
 
@@ -11,17 +11,17 @@ type Account struct {
 	stopped           atomic.Bool
 }
 
-// Bytes are those of visitors since the edge began.
+// Bytes returns the visitors' bytes since the edge started.
 func (a *Account) Bytes() (in, out int64) { return a.bytesIn.Load(), a.bytesOut.Load() }
 
 // Stopped reports whether the client has used up its traffic.
 func (a *Account) Stopped() bool { return a.stopped.Load() }
 
-// Count counts bytes that no endpoint has moved.
+// Count counts bytes that did not pass through an endpoint.
 func (a *Account) Count(in, out int) {
 	a.bytesIn.Add(int64(in))
 	a.bytesOut.Add(int64(out))
 }
 
-// Stop has visitors be refused, or let in again, and reports whether that is a change.
+// Stop sets whether visitors are refused, and reports whether that is a change.
 func (a *Account) Stop(stop bool) (changed bool) { return a.stopped.Swap(stop) != stop }

@@ -5,20 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// bounds are the bandwidths that an endpoint's bytes wait for, from visitors and
-// to them.
+// bounds are the bandwidths that an endpoint's bytes from and to visitors wait for.
 type bounds struct{ in, out Buckets }
 
-// Meter is what bounds an endpoint's bytes, and where they are counted. The zero
-// value bounds nothing and counts for nobody else.
+// Meter limits an endpoint's bytes and counts them. The zero value has no limits and
+// counts for no account.
 type Meter struct {
 	bytesIn, bytesOut atomic.Int64
 	account           atomic.Pointer[Account]
-	bounds            atomic.Pointer[bounds] // nil: nothing bounds
-	binding           sync.Mutex             // held by Bind: of two at once the later must not go by what was before
+	bounds            atomic.Pointer[bounds] // nil: no limits
+	binding           sync.Mutex             // held by Bind, so that of two concurrent calls the later one does not use outdated answers
 }
 
-// In is what bytes of visitors wait for.
+// In returns what bytes from visitors wait for.
 func (f *Meter) In() Buckets {
 	if b := f.bounds.Load(); b != nil {
 		return b.in
@@ -26,7 +25,7 @@ func (f *Meter) In() Buckets {
 	return nil
 }
 
-// Out is what bytes to visitors wait for.
+// Out returns what bytes to visitors wait for.
 func (f *Meter) Out() Buckets {
 	if b := f.bounds.Load(); b != nil {
 		return b.out
@@ -34,10 +33,10 @@ func (f *Meter) Out() Buckets {
 	return nil
 }
 
-// Bounded reports whether anything bounds the endpoint's bandwidth.
+// Bounded reports whether the endpoint's bandwidth is limited.
 func (f *Meter) Bounded() bool { return f.bounds.Load() != nil }
 
-// CountIn and countOut count payload.
+// CountIn counts payload from visitors; CountOut counts payload to them.
 func (f *Meter) CountIn(n int) {
 	f.bytesIn.Add(int64(n))
 	if a := f.account.Load(); a != nil {
@@ -58,15 +57,15 @@ func (f *Meter) Stopped() bool {
 	return a != nil && a.Stopped()
 }
 
-// IsOn reports whether the bytes are counted to a.
+// IsOn reports whether the bytes are counted on account a.
 func (f *Meter) IsOn(a *Account) bool { return f.account.Load() == a }
 
-// Bytes are those that were counted.
+// Bytes returns the bytes counted so far.
 func (f *Meter) Bytes() (in, out int64) { return f.bytesIn.Load(), f.bytesOut.Load() }
 
-// Bind sets what bounds the bytes and whose account they are on, as ask says, which is
-// told the account of now. An account's own bandwidth bounds them, too. It is to be
-// done when an answer of ask's changes.
+// Bind sets the limits and the account according to ask, which is passed the current
+// account. An account's own bandwidth applies as well. Bind must be called again when ask
+// would answer differently.
 func (f *Meter) Bind(ask func(*Account) (account *Account, in, out *Bucket)) {
 	f.binding.Lock()
 	defer f.binding.Unlock()

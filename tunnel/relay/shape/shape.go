@@ -1,7 +1,7 @@
-// Package shape holds flows of bytes to bandwidths: what is too much waits, nothing
-// is refused. A Bucket is one bandwidth, an Account what one client may carry and
-// has carried, and a Meter what the bytes of one endpoint wait for and where they
-// are counted. How much a client may have is decided above it.
+// Package shape limits flows of bytes to bandwidths: excess bytes wait, and nothing is
+// refused. A Bucket is one bandwidth, an Account is what one client may carry and has
+// carried, and a Meter is what the bytes of one endpoint wait for and where they are
+// counted. How much a client may have is decided by the packages above it.
 package shape
 
 import (
@@ -16,23 +16,23 @@ const (
 	minBurst = 4 << 10
 	maxPiece = 64 << 10
 	minPiece = 512
-	// look is how often one that waits looks whether the rate is another.
+	// look is how often a waiting caller checks whether the rate has changed.
 	look = 200 * time.Millisecond
 )
 
-// Bucket shares a bandwidth among all that take from it, first come, first
-// served. The zero value bounds nothing.
+// Bucket shares a bandwidth among all that take from it, first come, first served. The
+// zero value has no limit.
 type Bucket struct {
-	rate atomic.Int64 // bytes a second; 0: not bounded
+	rate atomic.Int64 // bytes per second; 0: no limit
 
 	mu     sync.Mutex
-	taken  float64 // bytes that were asked for
+	taken  float64 // bytes that were requested
 	served float64 // bytes that may have passed by now
 	at     time.Time
 }
 
-// SetRate sets the bandwidth in bytes a second, also for those who wait. Zero
-// or less: not bounded.
+// SetRate sets the bandwidth in bytes per second, also for those already waiting. If zero
+// or less, there is no limit.
 func (b *Bucket) SetRate(rate int64) {
 	rate = max(rate, 0)
 	b.mu.Lock()
@@ -41,7 +41,7 @@ func (b *Bucket) SetRate(rate int64) {
 	b.rate.Store(rate)
 }
 
-// Rate is the bandwidth; 0: not bounded.
+// Rate returns the bandwidth in bytes per second, or 0 for no limit.
 func (b *Bucket) Rate() int64 {
 	if b == nil {
 		return 0
@@ -51,7 +51,7 @@ func (b *Bucket) Rate() int64 {
 
 func burst(rate float64) float64 { return max(rate/8, minBurst) }
 
-// advance brings served up to now; b.mu is held.
+// advance brings served up to date. b.mu must be held.
 func (b *Bucket) advance(now time.Time) {
 	rate := float64(b.rate.Load())
 	if rate == 0 {
@@ -65,7 +65,7 @@ func (b *Bucket) advance(now time.Time) {
 	b.at = now
 }
 
-// Take waits until n more bytes may pass, or ctx ends. A nil bucket bounds nothing.
+// Take waits until n more bytes may pass, or ctx ends. A nil bucket has no limit.
 func (b *Bucket) Take(ctx context.Context, n int) error {
 	if b == nil || n <= 0 || b.rate.Load() == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (b *Bucket) Take(ctx context.Context, n int) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			b.mu.Lock()
-			b.served += float64(n) // those behind need not wait for it
+			b.served += float64(n) // those behind need not wait for these bytes
 			b.mu.Unlock()
 			return ctx.Err()
 		}
@@ -101,16 +101,16 @@ func (b *Bucket) Take(ctx context.Context, n int) error {
 	}
 }
 
-// wait is how long a ticket has to; b.mu is held and served is of now.
+// wait returns how long a ticket has to wait. b.mu must be held and served be up to date.
 func (b *Bucket) wait(ticket float64) time.Duration {
 	rate := float64(b.rate.Load())
 	if rate == 0 || ticket > b.taken || b.served >= ticket {
-		return 0 // not bounded any more, or it was not in between
+		return 0 // there is no limit now, or there was none in between
 	}
 	return time.Duration((ticket-b.served)/rate*1e9) + time.Microsecond
 }
 
-// Try takes n bytes if they may pass now: for packets, which cannot wait.
+// Try takes n bytes if they may pass now. It is for packets, which cannot wait.
 func (b *Bucket) Try(n int) bool {
 	if b == nil || b.rate.Load() == 0 {
 		return true
@@ -125,10 +125,10 @@ func (b *Bucket) Try(n int) bool {
 	return true
 }
 
-// Buckets are several that all bound one flow.
+// Buckets is a list of buckets that all limit one flow.
 type Buckets []*Bucket
 
-// rate is the smallest of them; 0: none bounds.
+// rate returns the smallest of their rates, or 0 if none has a limit.
 func (l Buckets) rate() int64 {
 	var rate int64
 	for _, b := range l {
@@ -139,10 +139,10 @@ func (l Buckets) rate() int64 {
 	return rate
 }
 
-// Free reports whether none of them bounds now.
+// Free reports whether none of them has a limit now.
 func (l Buckets) Free() bool { return l.rate() == 0 }
 
-// Piece is how much of n bytes should move at once, so that a slow flow is even.
+// Piece returns how many of n bytes should move at a time, so that a slow flow is even.
 func (l Buckets) Piece(n int) int {
 	rate := l.rate()
 	if rate == 0 {
@@ -151,7 +151,7 @@ func (l Buckets) Piece(n int) int {
 	return min(n, int(min(max(rate/16, minPiece), maxPiece)))
 }
 
-// Take waits until n bytes may pass by all of them.
+// Take waits until n bytes may pass through all of them.
 func (l Buckets) Take(ctx context.Context, n int) error {
 	for _, b := range l {
 		if err := b.Take(ctx, n); err != nil {
@@ -161,8 +161,8 @@ func (l Buckets) Take(ctx context.Context, n int) error {
 	return nil
 }
 
-// Try takes n bytes if they may pass by all of them now. What one has given is
-// not given back where another refuses.
+// Try takes n bytes if they may pass through all of them now. If one refuses, what the
+// others have given is not returned.
 func (l Buckets) Try(n int) bool {
 	for _, b := range l {
 		if !b.Try(n) {
@@ -172,7 +172,7 @@ func (l Buckets) Try(n int) bool {
 	return true
 }
 
-// Write writes in pieces, each when it may pass.
+// Write writes p in pieces, each when it may pass.
 func (l Buckets) Write(ctx context.Context, w io.Writer, p []byte) (n int, err error) {
 	for {
 		piece := l.Piece(len(p) - n)
@@ -187,7 +187,7 @@ func (l Buckets) Write(ctx context.Context, w io.Writer, p []byte) (n int, err e
 	}
 }
 
-// Read reads a piece, and returns when it may pass.
+// Read reads a piece, and returns once it may pass.
 func (l Buckets) Read(ctx context.Context, r io.Reader, p []byte) (int, error) {
 	n, err := r.Read(p[:l.Piece(len(p))])
 	if wait := l.Take(ctx, n); wait != nil && err == nil {

@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// maxWhole bounds a body that is checked in one piece: Discord's and Twilio's, which
-// are far smaller.
+// maxWhole limits a body that is checked in one piece. Only Discord's and Twilio's are,
+// and they are far smaller.
 const maxWhole = 1 << 20
 
-// Proves reports whether one of the secrets signed the body, and which. The body is
-// asked for once for each secret at most, and not at all unless NeedsBody.
+// Proves reports whether one of the secrets signed the body, and which. It calls body at
+// most once per secret, and never unless NeedsBody.
 func (p *Proof) Proves(body func(io.Writer)) (Print, bool) {
 	right := p.way.right
 	switch {
@@ -36,7 +36,7 @@ func (p *Proof) Proves(body func(io.Writer)) (Print, bool) {
 	return Print{}, false
 }
 
-// hmac checks an HMAC of what is signed.
+// hmac verifies an HMAC.
 func (p *Proof) hmac(key []byte, body func(io.Writer)) bool {
 	mac := hmac.New(p.hash(), key)
 	p.write(mac, body)
@@ -50,14 +50,14 @@ func (p *Proof) hash() func() hash.Hash {
 	return p.way.hash
 }
 
-// write writes all that is signed.
+// write writes everything that is signed.
 func (p *Proof) write(w io.Writer, body func(io.Writer)) {
-	_, _ = w.Write(p.before) // a hash takes all
+	_, _ = w.Write(p.before) // a hash never fails
 	body(w)
 	_, _ = w.Write(p.behind)
 }
 
-// fits reports whether a sum is one of the signatures, in the same time for each.
+// fits reports in constant time whether a sum is one of the signatures.
 func (p *Proof) fits(want []byte) (right bool) {
 	for _, sum := range p.sums {
 		right = hmac.Equal(sum, want) || right
@@ -65,14 +65,14 @@ func (p *Proof) fits(want []byte) (right bool) {
 	return right
 }
 
-// token checks a secret that comes as it is: of sums, so that the time tells nothing
-// of the length either.
+// token checks a secret that is sent in plain text. It compares hashes, so that the time
+// does not reveal the length either.
 func (p *Proof) token(key []byte, _ func(io.Writer)) bool {
 	got, want := sha256.Sum256(p.sums[0]), sha256.Sum256(key)
 	return hmac.Equal(got[:], want[:])
 }
 
-// whole is a text in one piece, unless it is longer than what is left for it.
+// whole collects a text in one piece, up to a limit.
 type whole struct {
 	b    []byte
 	left int
@@ -102,7 +102,7 @@ func ed25519Key(secret string) ([]byte, string) {
 func (p *Proof) ecdsa(key []byte, body func(io.Writer)) bool {
 	public, err := x509.ParsePKIXPublicKey(key)
 	if err != nil {
-		return false // ecdsaKey has read it
+		return false // ecdsaKey has already parsed it
 	}
 	sum := sha256.New()
 	p.write(sum, body)

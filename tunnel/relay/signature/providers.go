@@ -10,37 +10,38 @@ import (
 	"strconv"
 )
 
-// provider is how one signs. A provider with several of them is read by the first
-// whose header is there.
+// provider describes one way in which a provider signs. If a provider has several, the
+// first one whose header is present is used.
 type provider struct {
 	name     string
-	header   string // that has the signature
-	numbered int    // header ends with a number, up to this one, and any may be right
-	prefix   string // before a signature
-	between  string // several signatures, any of which may be right; empty: there is one
+	header   string // contains the signature
+	numbered int    // if not zero, header is followed by a number up to this one, and any of them may be right
+	prefix   string // precedes a signature
+	between  string // separates several signatures, any of which may be right; empty: there is only one
 	hash     func() hash.Hash
 	decode   func(string) ([]byte, error)
 
-	time  string // the header that has the signed time,
-	key   string // or what is before it among the signatures; neither: no time is signed
+	time  string // the header with the signed time,
+	key   string // or what precedes it among the signatures; neither: no time is signed
 	clock clock
-	id    string // a header that is signed, too
+	id    string // another signed header
 
 	// signs is what is signed, if not the body alone: {body}, {time}, {id}, {method},
-	// {url} and, with some of its signs decoded, {uri}.
+	// {url} and, with some of its escapes decoded, {uri}.
 	signs string
 
-	token bool // there is no signature, but the secret itself
-	// secret reads the key out of a secret, or says what that must be. If nil, the key is the secret.
+	token bool // there is no signature, only the secret itself
+	// secret extracts the key from a secret, or says what the secret must be. If nil, the
+	// key is the secret.
 	secret func(string) (key []byte, must string)
-	// right reports whether a key made the proof. If nil, by HMAC.
+	// right reports whether a key made the proof. If nil, HMAC is used.
 	right func(p *Proof, key []byte, body func(io.Writer)) bool
 }
 
 var from64 = base64.StdEncoding.DecodeString
 
-// providers are sorted by name. The hash is SHA-256 and the writing is hex, where
-// nothing else is said. Versions of a signature that are not here prove nothing.
+// providers is sorted by name. Unless stated otherwise, the hash is SHA-256 and the
+// encoding is hex. Versions of a signature that are not listed here prove nothing.
 var providers = []provider{
 	{name: "asana", header: "X-Hook-Signature"},
 	{name: "bitbucket", header: "X-Hub-Signature", prefix: "sha256="},
@@ -87,13 +88,13 @@ var providers = []provider{
 	{name: "zendesk", header: "X-Zendesk-Webhook-Signature", decode: from64, time: "X-Zendesk-Webhook-Signature-Timestamp", clock: rfc3339, signs: "{time}{body}"},
 	{name: "zoom", header: "X-Zm-Signature", prefix: "v0=", time: "X-Zm-Request-Timestamp", signs: "v0:{time}:{body}"},
 
-	// Standard Webhooks (https://www.standardwebhooks.com), and what Svix called its
-	// headers before.
+	// Standard Webhooks (https://www.standardwebhooks.com), and the older names that Svix
+	// used for its headers.
 	{name: "standard", header: "Webhook-Signature", prefix: "v1,", between: " ", decode: from64, id: "Webhook-Id", time: "Webhook-Timestamp", signs: "{id}.{time}.{body}", secret: standardKey},
 	{name: "standard", header: "Svix-Signature", prefix: "v1,", between: " ", decode: from64, id: "Svix-Id", time: "Svix-Timestamp", signs: "{id}.{time}.{body}", secret: standardKey},
 }
 
-// HMAC is whoever signs the body alone; the Scheme says how.
+// HMAC stands for any provider that signs the body alone, as described by the Scheme.
 const HMAC = "hmac"
 
 // Providers returns the providers that a Scheme may name.
@@ -105,7 +106,7 @@ func Providers() []string {
 	return append(slices.Compact(names), HMAC)
 }
 
-// headers are those that may have a signature.
+// headers returns the headers that may contain a signature.
 func (w *provider) headers() []string {
 	if w.numbered == 0 {
 		return []string{w.header}

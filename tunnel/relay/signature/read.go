@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// maxSums is how many signatures of one request are looked at.
+// maxSums is how many signatures of one request are examined.
 const maxSums = 32
 
-// Request is what the visitor made of a request, but for its body.
+// Request is a request as the visitor sent it, without its body.
 type Request struct {
 	Header http.Header
 	Method string
-	// Scheme, Host and Target are of the URL that the visitor asked for: https,
-	// shop.example.com or with a port, and /hooks?x=y as it came.
+	// Scheme, Host and Target are from the URL that the visitor requested: https,
+	// shop.example.com with or without a port, and /hooks?x=y unchanged.
 	Scheme, Host, Target string
 }
 
-// Proof is what a request has for proof.
+// Proof is the proof that a request carries.
 type Proof struct {
 	v              *Verifier
 	way            *provider
 	request        Request
-	before, behind []byte   // are signed, with the body between
+	before, behind []byte   // signed, with the body in between
 	sums           [][]byte // any of them may be right
 }
 
-// Read reads the proof in a request at a moment. The error says what is wrong with
-// it, to the operator; the secrets have not been asked yet.
+// Read reads the proof from a request that arrived at now. The error tells the operator
+// what is wrong with it. The secrets have not been checked yet.
 func (v *Verifier) Read(r Request, now time.Time) (*Proof, error) {
 	w := v.way(r.Header)
 	p := &Proof{v: v, way: w, request: r}
@@ -56,7 +56,7 @@ func (v *Verifier) Read(r Request, now time.Time) (*Proof, error) {
 		if id, err = only(r.Header, w.id); err != nil {
 			return nil, err
 		}
-		if strings.Contains(id, ".") { // it would be signed as another id with another time
+		if strings.Contains(id, ".") { // it could be signed as another id with another time
 			return nil, fmt.Errorf("%s has a dot", w.id)
 		}
 	}
@@ -69,7 +69,7 @@ func (v *Verifier) Read(r Request, now time.Time) (*Proof, error) {
 	return p, nil
 }
 
-// way is the one in which a request is signed.
+// way returns the way in which a request is signed.
 func (v *Verifier) way(h http.Header) *provider {
 	for i := range v.ways {
 		if h.Get(v.ways[i].header) != "" {
@@ -101,9 +101,8 @@ func (p *Proof) readSums(h http.Header) (at string, err error) {
 	return "", nil
 }
 
-// readList reads signatures beside each other, as "t=TIME,v1=HEX,v1=HEX,v0=…": the
-// time, and one for each secret that the provider has. What is not known of it proves
-// nothing.
+// readList reads a list of signatures such as "t=TIME,v1=HEX,v1=HEX,v0=…": the time, and
+// one signature for each of the provider's secrets. Unknown parts prove nothing.
 func (p *Proof) readList(name, value string) (at string, err error) {
 	timed := false
 	for part := range strings.SplitSeq(value, p.way.between) {
@@ -123,7 +122,7 @@ func (p *Proof) readList(name, value string) (at string, err error) {
 	return at, nil
 }
 
-// sum reads one signature.
+// sum decodes one signature.
 func (w *provider) sum(name, value string) ([]byte, error) {
 	text, ok := strings.CutPrefix(value, w.prefix)
 	if !ok {
@@ -143,7 +142,8 @@ func (w *provider) sum(name, value string) ([]byte, error) {
 	return sum, nil
 }
 
-// only returns the one value of a header. Of two, the origin might take the other.
+// only returns the single value of a header. If there were two, the origin might use the
+// other one.
 func only(h http.Header, name string) (string, error) {
 	switch values := h.Values(name); {
 	case len(values) == 0 || len(values) == 1 && values[0] == "":
@@ -155,7 +155,7 @@ func only(h http.Header, name string) (string, error) {
 	}
 }
 
-// clock is how a signed time is written.
+// clock says how a signed time is written.
 type clock int
 
 const (
@@ -183,7 +183,7 @@ func (c clock) read(text string) (time.Time, error) {
 	return from(n), nil
 }
 
-// recent checks a signed time.
+// recent checks that a signed time is recent.
 func (c clock) recent(text string, now time.Time) error {
 	at, err := c.read(text)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c clock) recent(text string, now time.Time) error {
 
 var usualPort = map[string]string{"http": "80", "https": "443"}
 
-// host is what was asked for, and its port, which may go without saying.
+// host returns the requested host and its port, which may be implied by the scheme.
 func (r Request) host() (name, port string) {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		return strings.TrimSuffix(r.Host, ":"+port), port
@@ -208,7 +208,7 @@ func (r Request) host() (name, port string) {
 	return r.Host, usualPort[r.Scheme]
 }
 
-// url is what was asked for, without a port that goes without saying.
+// url returns the requested URL, without the scheme's usual port.
 func (r Request) url() string {
 	name, port := r.host()
 	if port != usualPort[r.Scheme] {
@@ -217,8 +217,8 @@ func (r Request) url() string {
 	return r.Scheme + "://" + name + r.Target
 }
 
-// unescaped is what HubSpot makes of a URL before it is signed; see "Validate the v3
-// request signature" in its documents.
+// unescaped decodes what HubSpot decodes in a URL before signing it; see "Validate the v3
+// request signature" in its documentation.
 var unescaped = strings.NewReplacer(
 	"%3A", ":", "%3a", ":", "%2F", "/", "%2f", "/", "%3F", "?", "%3f", "?", "%40", "@", "%21", "!", "%24", "$",
 	"%27", "'", "%28", "(", "%29", ")", "%2A", "*", "%2a", "*", "%2C", ",", "%2c", ",", "%3B", ";", "%3b", ";",

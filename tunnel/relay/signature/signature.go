@@ -1,6 +1,6 @@
-// Package signature tells whether a webhook comes from the provider that it claims
-// to come from: by the signature, or the token, that the provider sends with it. It
-// knows how providers sign, and nothing of policies or of how a body is read.
+// Package signature verifies that a webhook comes from the provider that it claims to
+// come from, by the signature or token that the provider sends with it. It knows how
+// providers sign, and nothing about policies or how a body is read.
 package signature
 
 import (
@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// Tolerance is how far a signed time may be off, both ways.
+	// Tolerance is how far a signed time may be off in either direction.
 	Tolerance = 5 * time.Minute
-	// MaxSecrets is how many secrets may be right at once: while one takes the
-	// place of another.
+	// MaxSecrets is how many secrets may be valid at the same time, while one replaces
+	// another.
 	MaxSecrets = 3
 
-	// There is no bound on guesses, since providers' addresses are shared: the
-	// secret has to be long.
+	// Guesses are not limited, since providers share addresses. So the secret has to be
+	// long.
 	minSecret = 8
 	maxSecret = 256
 )
 
-// Secret is a provider's secret. It is shown by JSON alone.
+// Secret is a provider's secret. Only JSON shows it.
 type Secret string
 
 func (Secret) String() string       { return "[secret]" }
@@ -42,26 +42,26 @@ func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 // Scheme says how webhooks are signed.
 type Scheme struct {
 	Provider string // one of Providers
-	// The rest is HMAC's.
-	Header    string // that has the signature
+	// The remaining fields are for HMAC.
+	Header    string // contains the signature
 	Algorithm string // sha256, sha512 or sha1; empty: sha256
 	Encoding  string // hex or base64; empty: hex
-	Prefix    string // before the signature
+	Prefix    string // precedes the signature
 }
 
-// FieldError is the first fault of a scheme or its secrets, with the field at fault.
+// FieldError is the first fault of a scheme or its secrets, with the name of the field.
 type FieldError struct{ Field, Message string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
-// Verifier tells right signatures from wrong ones.
+// Verifier tells valid signatures from invalid ones.
 type Verifier struct {
-	ways []provider // of the one provider; at least one
+	ways []provider // of a single provider; at least one
 	keys [][]byte
 }
 
-// New returns the verifier of a scheme, with the secrets any of which may have
-// signed. The error is a FieldError.
+// New returns a verifier for a scheme. Any of the secrets may have signed. The error is a
+// *FieldError.
 func New(s Scheme, secrets []Secret) (*Verifier, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s Scheme) check() error {
 	return nil
 }
 
-// ways are those in which the provider of a checked scheme signs.
+// ways returns the ways in which the provider of a checked scheme signs.
 func (s Scheme) ways() (ways []provider) {
 	if s.Provider == HMAC {
 		w := provider{name: HMAC, header: s.Header, prefix: s.Prefix, hash: algorithms[cmp.Or(s.Algorithm, "sha256")]}
@@ -126,7 +126,7 @@ func (s Scheme) ways() (ways []provider) {
 	return ways
 }
 
-// add takes one more secret, or says why it is none.
+// add adds a secret, or returns an error if it is not valid.
 func (v *Verifier) add(field, secret string) error {
 	switch {
 	case len(secret) < minSecret || len(secret) > maxSecret:
@@ -148,14 +148,14 @@ func (v *Verifier) add(field, secret string) error {
 // NeedsBody reports whether the body is signed.
 func (v *Verifier) NeedsBody() bool { return !v.ways[0].token }
 
-// Print tells one secret of a provider from another without telling it.
+// Print identifies a provider's secret without revealing it.
 type Print [sha256.Size]byte
 
 func (v *Verifier) print(i int) Print {
 	return sha256.Sum256(append([]byte(v.ways[0].name+"\x00"), v.keys[i]...))
 }
 
-// Knows reports whether a secret that proved something is one of these.
+// Knows reports whether the secret that proved something is one of the verifier's.
 func (v *Verifier) Knows(p Print) bool {
 	for i := range v.keys {
 		if v.print(i) == p {

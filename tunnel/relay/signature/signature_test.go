@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// proves reports whether a verifier finds a request's signature right.
+// proves reports whether a verifier accepts a request's signature.
 func proves(v *Verifier, r Request, body []byte, at int64) (Print, bool) {
 	p, err := v.Read(r, time.Unix(at, 0))
 	if err != nil {
@@ -39,8 +39,8 @@ func verifier(t testing.TB, s Scheme, secrets ...Secret) *Verifier {
 	return v
 }
 
-// strangers are secrets that nobody has signed with, of the providers whose secrets
-// have a form.
+// strangers are secrets that nobody has signed with, for providers whose secrets have a
+// fixed format.
 var strangers = map[string]Secret{
 	"discord":  "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
 	"sendgrid": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE50uG59RsO2KjSgGfokK6deV7o974aktQhngFlKt15CppsHG77eZ4e2O0koX3QJnCIbVSfaRT9KCFBBj2VXxDQg==",
@@ -103,7 +103,7 @@ func TestRightSignatures(t *testing.T) {
 	}
 }
 
-// TestURLIsSigned asks for another one than was signed.
+// TestURLIsSigned requests a URL other than the signed one.
 func TestURLIsSigned(t *testing.T) {
 	for _, c := range vectors() {
 		v := c.verifier(t)
@@ -139,7 +139,7 @@ func TestSignedTimeIsHeld(t *testing.T) {
 	}
 }
 
-// TestTimeIsSigned gives a signature another time.
+// TestTimeIsSigned changes the time of a signature.
 func TestTimeIsSigned(t *testing.T) {
 	for _, c := range vectors() {
 		if c.at == 0 {
@@ -169,8 +169,8 @@ func TestTimeIsSigned(t *testing.T) {
 	}
 }
 
-// TestBodyIsAskedForOnce counts how often a body is asked for: by no more secrets than
-// there are, and not for a token.
+// TestBodyIsAskedForOnce counts how often a body is read: at most once per secret, and
+// never for a token.
 func TestBodyIsAskedForOnce(t *testing.T) {
 	for _, c := range vectors() {
 		v := verifier(t, c.scheme, stranger(c.scheme.Provider))
@@ -191,7 +191,7 @@ func TestBodyIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestOneRightSignatureIsEnough has it stand before and behind one of another secret.
+// TestOneRightSignatureIsEnough puts it before and after a signature by another secret.
 func TestOneRightSignatureIsEnough(t *testing.T) {
 	v := verifier(t, Scheme{Provider: "pagerduty"}, madeSecret)
 	right, wrong := "v1="+hexed(madeBody), "v1="+hexed("another body")
@@ -204,7 +204,7 @@ func TestOneRightSignatureIsEnough(t *testing.T) {
 	}
 }
 
-// TestSecretsOfARotation has as many as there may be at once.
+// TestSecretsOfARotation uses the maximum number of secrets.
 func TestSecretsOfARotation(t *testing.T) {
 	secrets := []Secret{"an older random text", "a newer random text", madeSecret}
 	r := Request{Header: http.Header{"X-Hub-Signature-256": {"sha256=" + hexed(madeBody)}}}
@@ -213,7 +213,7 @@ func TestSecretsOfARotation(t *testing.T) {
 	}
 }
 
-// TestSignaturesAreBounded hides the right one behind many.
+// TestSignaturesAreBounded hides the right signature behind many others.
 func TestSignaturesAreBounded(t *testing.T) {
 	for _, c := range made() {
 		if c.name != "pagerduty" {
@@ -238,7 +238,7 @@ func TestTwoTimesAreRefused(t *testing.T) {
 	}
 }
 
-// TestDiscord has bodies that are too long to be checked in one piece.
+// TestDiscord includes bodies that are too long to be checked in one piece.
 func TestDiscord(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -288,7 +288,7 @@ func TestIdWithDot(t *testing.T) {
 	}
 }
 
-// TestTable has it as it is read.
+// TestTable checks the table of providers.
 func TestTable(t *testing.T) {
 	for i, w := range providers {
 		if w.name == "standard" { // stands last

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// maxFields bounds the form that Twilio signs.
+// maxFields limits the form that Twilio signs.
 const maxFields = 1000
 
-// twilio checks what Twilio signs ("Validating Requests" in its documents): the URL,
-// and behind it the names and values of a form, sorted. The URL of any other body has
-// its sum. Twilio is not of one mind on ports, and its own libraries take a URL with
-// and without one.
+// twilio verifies what Twilio signs ("Validating Requests" in its documentation): the
+// URL, followed by the names and values of a form in sorted order. For any other body,
+// the URL contains its checksum. Twilio is inconsistent about ports, so its own libraries
+// accept a URL with and without one.
 func (p *Proof) twilio(key []byte, body func(io.Writer)) bool {
 	text := whole{left: maxWhole}
 	body(&text)
@@ -33,13 +33,13 @@ func (p *Proof) twilio(key []byte, body func(io.Writer)) bool {
 	right := false
 	for _, u := range p.request.urls() {
 		mac := hmac.New(p.hash(), key)
-		_, _ = io.WriteString(mac, u+fields) // a hash takes all
+		_, _ = io.WriteString(mac, u+fields) // a hash never fails
 		right = p.fits(mac.Sum(nil)) || right
 	}
 	return right
 }
 
-// fields is what of a body is signed behind the URL. It reports false for a body that
+// fields returns what is signed of a body after the URL. It reports false for a body that
 // would not be signed.
 func (r Request) fields(body []byte) (string, bool) {
 	_, query, _ := strings.Cut(r.Target, "?")
@@ -80,7 +80,7 @@ func isForm(kind string) bool {
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// urls are what was asked for, without its port and with it.
+// urls returns the requested URL without and with its port.
 func (r Request) urls() []string {
 	name, port := r.host()
 	return []string{r.Scheme + "://" + name + r.Target, r.Scheme + "://" + name + ":" + port + r.Target}

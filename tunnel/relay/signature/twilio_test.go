@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestTwilio signs texts that are spelled out, and has requests that might stand for
-// them.
+// TestTwilio signs texts that are written out in full, and sends requests that might
+// correspond to them.
 func TestTwilio(t *testing.T) {
 	sumOf := func(body string) string {
 		sum := sha256.Sum256([]byte(body))
@@ -83,7 +83,7 @@ func TestTwilio(t *testing.T) {
 	}
 }
 
-// TestURLAsItWasAskedFor has the ports that go without saying, and those that do not.
+// TestURLAsItWasAskedFor covers ports that are implied, and ports that are not.
 func TestURLAsItWasAskedFor(t *testing.T) {
 	for _, c := range []struct{ scheme, host, want string }{
 		{"https", "shop.example.com", "https://shop.example.com/x?y"},

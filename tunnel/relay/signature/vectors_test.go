@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// vector is a request whose signature is right.
+// vector is a request with a valid signature.
 type vector struct {
 	name    string
 	scheme  Scheme
@@ -78,9 +78,10 @@ const (
 	form       = "application/x-www-form-urlencoded"
 )
 
-// published are from the providers' documents and libraries: GitHub's, Slack's, Standard
-// Webhooks', Atlassian's (of Bitbucket and Jira) and CircleCI's documents, Twilio's
-// documents and the tests of its twilio-node, and the tests of SendGrid's sendgrid-nodejs.
+// published returns examples from the providers' documentation and libraries: the
+// documentation of GitHub, Slack, Standard Webhooks, Atlassian (for Bitbucket and Jira)
+// and CircleCI, Twilio's documentation and the tests of its twilio-node, and the tests of
+// SendGrid's sendgrid-nodejs.
 func published() []vector {
 	const standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	standard := func(family, secret string) vector {
@@ -118,7 +119,8 @@ func published() []vector {
 	}
 }
 
-// made are of providers whose documents have no example. Discord's is made with openssl.
+// made returns examples for providers whose documentation has none. Discord's is made
+// with openssl.
 func made() []vector {
 	of := func(name string, header ...string) vector {
 		v := vector{name: name, scheme: Scheme{Provider: name}, secrets: []Secret{"an older random text", madeSecret}, header: map[string]string{}, body: madeBody}
@@ -190,7 +192,7 @@ func made() []vector {
 
 func vectors() []vector { return append(published(), made()...) }
 
-// TestEveryProviderHasVectors keeps the tests that go through them whole, in all of a
+// TestEveryProviderHasVectors checks that the tests that use them cover all of a
 // provider's ways.
 func TestEveryProviderHasVectors(t *testing.T) {
 	all := vectors()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Cookies of a site. By https they have a prefix with which browsers take them
-// from this very host alone (draft-ietf-httpbis-rfc6265bis, section 4.1.3).
+// The cookies of a site. Over https they have a prefix that makes browsers accept them
+// only from this exact host (draft-ietf-httpbis-rfc6265bis, section 4.1.3).
 const (
 	visitorCookie = "adit-visitor"
 	pendingCookie = "adit-sign-in"
@@ -22,7 +22,7 @@ func cookieName(name string, site Site) string {
 	return name
 }
 
-// setCookie leaves a cookie for some time, or takes it away if that is negative.
+// setCookie sets a cookie for some time, or removes it if life is negative.
 func setCookie(w http.ResponseWriter, site Site, name, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName(name, site), Value: value, Path: "/", MaxAge: int(life / time.Second),
@@ -30,7 +30,7 @@ func setCookie(w http.ResponseWriter, site Site, name, value string, life time.D
 	})
 }
 
-// pendingOf is the random text of a browser that has begun to sign in.
+// pendingOf returns the random text of a browser that has begun to sign in.
 func pendingOf(r *http.Request, site Site) string {
 	c, err := r.Cookie(cookieName(pendingCookie, site))
 	if err != nil || len(c.Value) != len(randomText()) {
@@ -39,7 +39,8 @@ func pendingOf(r *http.Request, site Site) string {
 	return c.Value
 }
 
-// Strip takes the relay's cookies out of a request, which are not for its origin.
+// Strip removes the relay's cookies from a request, since they are not meant for its
+// origin.
 func Strip(h http.Header) {
 	lines := h["Cookie"]
 	if !slices.ContainsFunc(lines, func(line string) bool {

@@ -68,8 +68,8 @@ func TestSignInEndsWithItsProvider(t *testing.T) {
 	}
 }
 
-// TestSignInByHTTPIsNoneByHTTPS has who reads a cookie on its way by http bring it by
-// https, where nobody could have read one.
+// TestSignInByHTTPIsNoneByHTTPS sends a cookie intercepted over http over https, where
+// nobody could have intercepted one.
 func TestSignInByHTTPIsNoneByHTTPS(t *testing.T) {
 	f := newFakeProvider(t)
 	v := f.visitors(nil)

@@ -10,11 +10,11 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// errorCode is how providers name a fault (RFC 6749, section 4.1.2.1).
+// errorCode matches the error codes of providers (RFC 6749, section 4.1.2.1).
 var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
 
-// finish swaps the code that a visitor brings for its identity, and sends it to
-// where it came from.
+// finish exchanges the code that a visitor brings for its identity, and sends the visitor
+// back to where it came from.
 func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, refuse Refuse) {
 	var st state
 	q, own := r.URL.Query(), pendingOf(r, site)
@@ -27,7 +27,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 		refuse(w, r, http.StatusBadRequest, "This sign-in is out of date", "Open the site's address again, and sign in within 15 minutes, with cookies allowed.")
 	}
 	switch {
-	case here && !mine && v.Identity(r, site) != nil: // by another tab, meanwhile
+	case here && !mine && v.Identity(r, site) != nil: // another tab has signed in in the meantime
 		back(w, r, site, st.Target)
 		return
 	case fresh && !mine && own != "": // two tabs began at once, and this one's text was overwritten
@@ -68,7 +68,7 @@ func (v *Visitors) finish(w http.ResponseWriter, r *http.Request, site Site, ref
 	case <-r.Context().Done():
 		return
 	}
-	// What is ended from now on is this, too.
+	// Ending sign-ins from now on ends this one, too.
 	began, mark := time.Now().Truncate(time.Millisecond), policy.Mark{}
 	if v.cfg.Mark != nil {
 		mark = v.cfg.Mark()
@@ -94,7 +94,7 @@ func back(w http.ResponseWriter, r *http.Request, site Site, target string) {
 	http.Redirect(w, r, fmt.Sprintf("%s://%s%s", site.Scheme, site.Host, target), http.StatusSeeOther)
 }
 
-// fitting are as many of texts as there is room for in a cookie.
+// fitting returns as many of texts as fit in a cookie.
 func fitting(texts []string, room int) []string {
 	size := 0
 	for i, text := range texts {

@@ -11,9 +11,9 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// TestStatesOfOtherSignIns has a visitor come back to a site with what was sealed for
-// another one, or too long ago. The provider has refused the one that is right, so that
-// it is told from the others.
+// TestStatesOfOtherSignIns makes a visitor come back to a site with something that was
+// sealed for another one, or too long ago. For the right state, the provider's answer is
+// a refusal, to distinguish it from the others.
 func TestStatesOfOtherSignIns(t *testing.T) {
 	f := newFakeProvider(t)
 	v, at, own := f.visitors(nil), site(&policy.SignIn{Provider: "company", Anyone: true}), randomText()
@@ -41,7 +41,7 @@ func TestStatesOfOtherSignIns(t *testing.T) {
 	}
 }
 
-// TestCookiesOfVisitorsEnd has a browser keep one for longer than it was told to.
+// TestCookiesOfVisitorsEnd makes a browser keep a cookie for longer than it was told to.
 func TestCookiesOfVisitorsEnd(t *testing.T) {
 	f := newFakeProvider(t)
 	v, at := f.visitors(nil), site(&policy.SignIn{Provider: "company", Anyone: true})
@@ -60,7 +60,7 @@ func TestCookiesOfVisitorsEnd(t *testing.T) {
 	}
 }
 
-// TestReturnFromTheProvider leads nowhere but where the relay has sealed.
+// TestReturnFromTheProvider checks that it leads only to where the relay's seal allows.
 func TestReturnFromTheProvider(t *testing.T) {
 	f := newFakeProvider(t)
 	v := f.visitors(nil)

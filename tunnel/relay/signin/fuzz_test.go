@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzStrip has a request with any cookies; none of the relay's is left, and every
-// other is.
+// FuzzStrip sends a request with arbitrary cookies. None of the relay's are left, and all
+// others are.
 func FuzzStrip(f *testing.F) {
 	for _, line := range []string{"", "a=1", "a=1; __Host-adit-visitor=x", "adit-sign-in=1;adit-visitor=2", "=; ;;a", "__Host-=1; adit-visitor"} {
 		f.Add(line)

@@ -23,36 +23,36 @@ import (
 const GitHubURL = "https://github.com"
 
 const (
-	gitHubFor     = 20 * time.Second // all that is asked of one visitor may take
-	gitHubPage    = 100              // as many of a list as an answer has
-	gitHubPages   = 10               // as many answers as are read of a list
+	gitHubFor     = 20 * time.Second // limit on all requests for one visitor
+	gitHubPage    = 100              // items per answer of a list
+	gitHubPages   = 10               // answers to read of a list
 	gitHubVersion = "2022-11-28"     // of the API
 )
 
-// gitHubLogin is how GitHub calls people, with what comes after an underscore for
-// those whom a company manages.
+// gitHubLogin matches GitHub's user names, with an underscore and a suffix for those
+// managed by a company.
 var gitHubLogin = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// gitHub is a provider by GitHub's OAuth 2, which gives no signed identity: who a
-// visitor is is asked of its API, with a token that nobody keeps.
+// gitHub is a provider that uses GitHub's OAuth 2. Since that has no signed identity, the
+// API is asked who a visitor is, with a token that is not stored.
 type gitHub struct {
 	Provider
-	api    string // URL, without a slash at the end
+	api    string // URL, without a trailing slash
 	client *http.Client
 
 	mu    sync.Mutex
 	asked time.Time
-	err   error // of that time
+	err   error // of the last time
 }
 
 func newGitHub(p Provider, client *http.Client) *gitHub {
-	// What has the token, or the secret, goes nowhere else.
+	// Requests with the token or the secret must not be redirected elsewhere.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &gitHub{Provider: p, api: gitHubAPI(p.Issuer), client: client}
 }
 
-// gitHubAPI is where the API of a site is: GitHub's own, one with data residency, or
-// a GitHub Enterprise Server.
+// gitHubAPI returns the URL of the API for a site: GitHub itself, one with data
+// residency, or a GitHub Enterprise Server.
 func gitHubAPI(site string) string {
 	u, err := url.Parse(site)
 	if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
@@ -74,8 +74,8 @@ func (g *gitHub) lastAsked() (at time.Time, fault string) {
 	return g.asked, g.err.Error()
 }
 
-// config asks for as little as the policy needs: organisations and teams only if it
-// names groups.
+// config requests no more than the policy needs: organisations and teams only if it names
+// groups.
 func (g *gitHub) config(t trip) *oauth2.Config {
 	scopes := []string{"user:email"}
 	if len(t.wants.Groups) > 0 {
@@ -102,7 +102,7 @@ func (g *gitHub) swap(ctx context.Context, t trip, code string) (*policy.Identit
 	defer cancel()
 	token, err := g.config(t).Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.client), code, oauth2.VerifierOption(t.secrets.verifier))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "bad_verification_code" {
-		_ = g.note(ctx, nil) // whoever brought the code is at fault
+		_ = g.note(ctx, nil) // the fault lies with whoever brought the code
 		return nil, errors.New("swap the code: GitHub does not know it, or it is of another browser's sign-in")
 	}
 	if err != nil {
@@ -112,8 +112,8 @@ func (g *gitHub) swap(ctx context.Context, t trip, code string) (*policy.Identit
 	return who, g.note(ctx, err)
 }
 
-// note keeps what came of asking, for the operator. That a visitor has left says
-// nothing.
+// note records the result of asking GitHub, for the operator. If the visitor has left,
+// the result means nothing.
 func (g *gitHub) note(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(ctx.Err(), context.Canceled) {
 		g.mu.Lock()
@@ -123,7 +123,7 @@ func (g *gitHub) note(ctx context.Context, err error) error {
 	return err
 }
 
-// identity asks whose the token is.
+// identity returns whose token it is.
 func (g *gitHub) identity(ctx context.Context, token string, wants *policy.SignIn) (*policy.Identity, error) {
 	var user struct {
 		ID    int64  `json:"id"`
@@ -135,7 +135,7 @@ func (g *gitHub) identity(ctx context.Context, token string, wants *policy.SignI
 	if user.ID <= 0 || !gitHubLogin.MatchString(user.Login) {
 		return nil, errors.New("read /user: it names nobody")
 	}
-	// Logins change hands, and numbers do not.
+	// Logins may change hands; numbers do not.
 	who := &policy.Identity{Subject: strconv.FormatInt(user.ID, 10), Name: user.Login}
 	if err := g.emails(ctx, token, who); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (g *gitHub) identity(ctx context.Context, token string, wants *policy.SignI
 	return who, g.groups(ctx, token, wants.Groups, who)
 }
 
-// emails has who it is be known by the verified addresses.
+// emails adds the verified addresses to who.
 func (g *gitHub) emails(ctx context.Context, token string, who *policy.Identity) error {
 	list, err := gitHubList[struct {
 		Email    string `json:"email"`
@@ -162,8 +162,7 @@ func (g *gitHub) emails(ctx context.Context, token string, who *policy.Identity)
 	return err
 }
 
-// groups has who it is be known by organisations, as org, and teams, as org/team, if
-// any are wanted.
+// groups adds organisations, as org, and teams, as org/team, to who, if any are wanted.
 func (g *gitHub) groups(ctx context.Context, token string, wanted []string, who *policy.Identity) error {
 	isTeam := func(name string) bool { return strings.Contains(name, "/") }
 	if slices.ContainsFunc(wanted, func(name string) bool { return !isTeam(name) }) {
@@ -192,8 +191,8 @@ func (g *gitHub) groups(ctx context.Context, token string, wanted []string, who 
 	return err
 }
 
-// gitHubList reads a list of the API, up to a bound. It counts the pages itself: what
-// an answer says is the next may be anywhere.
+// gitHubList reads a list from the API, up to a limit. It counts the pages itself, since
+// the link to the next page in an answer could point anywhere.
 func gitHubList[T any](ctx context.Context, g *gitHub, token, path string) ([]T, error) {
 	var all []T
 	for n := range gitHubPages {
@@ -217,7 +216,7 @@ func (g *gitHub) get(ctx context.Context, token, path string, into any) error {
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Accept", "application/vnd.github+json")
 	req.Header.Set("X-GitHub-Api-Version", gitHubVersion)
-	req.Header.Set("User-Agent", "adit") // without one it answers nobody
+	req.Header.Set("User-Agent", "adit") // GitHub refuses requests without one
 	name, _, _ := strings.Cut(path, "?")
 	answer, err := g.client.Do(req)
 	if err != nil {

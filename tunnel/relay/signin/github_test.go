@@ -32,7 +32,7 @@ var ann = identitytest.Account{
 	Teams: []string{"acme/ops", "acme/all"},
 }
 
-// atGitHub has visitors sign in with a stand-in of GitHub, where they are ann.
+// atGitHub sets up sign-in with a stand-in for GitHub, where the visitor is ann.
 func atGitHub(t *testing.T) (*identitytest.GitHub, *Visitors, *bytes.Buffer) {
 	t.Helper()
 	g := identitytest.StartGitHub(t, gitHubCallback)
@@ -44,7 +44,7 @@ func atGitHub(t *testing.T) (*identitytest.GitHub, *Visitors, *bytes.Buffer) {
 	}), log
 }
 
-// someBrowser is one's cookies, at one site.
+// someBrowser holds a browser's cookies for one site.
 type someBrowser struct {
 	t    *testing.T
 	v    *Visitors
@@ -80,7 +80,7 @@ func (b *someBrowser) take(answer *httptest.ResponseRecorder) *url.URL {
 	return to
 }
 
-// begin is sent to the provider.
+// begin starts to sign in, and returns the provider's URL that the browser is sent to.
 func (b *someBrowser) begin() *url.URL {
 	b.t.Helper()
 	answer := httptest.NewRecorder()
@@ -88,7 +88,7 @@ func (b *someBrowser) begin() *url.URL {
 	return b.take(answer)
 }
 
-// comeBack is sent back by the provider, with what the last step brings.
+// comeBack returns from the provider, and returns the query for the last step.
 func (b *someBrowser) comeBack(to *url.URL) url.Values {
 	b.t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -106,7 +106,8 @@ func (b *someBrowser) comeBack(to *url.URL) url.Values {
 	return b.take(answer).Query()
 }
 
-// finish takes the last step, and returns who it says that the visitor is.
+// finish takes the last step, and returns the answer and who the visitor is according to
+// it.
 func (b *someBrowser) finish(q url.Values) (*httptest.ResponseRecorder, *policy.Identity) {
 	b.t.Helper()
 	answer := httptest.NewRecorder()
@@ -192,8 +193,8 @@ func TestSignInWithGitHub(t *testing.T) {
 	}
 }
 
-// TestGitHubThatAnswersOtherwise lets nobody in by what is not as it should be, and
-// tells the operator alone why.
+// TestGitHubThatAnswersOtherwise checks that unexpected answers let nobody in, and that
+// only the operator is told why.
 func TestGitHubThatAnswersOtherwise(t *testing.T) {
 	says := func(status int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -261,8 +262,8 @@ func TestGitHubThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// TestGitHubThatDoesNotAnswer is waited for, for a time; that a visitor leaves is no
-// fault of it.
+// TestGitHubThatDoesNotAnswer checks that it is waited for only for a limited time, and
+// not blamed if a visitor leaves.
 func TestGitHubThatDoesNotAnswer(t *testing.T) {
 	g, v, _ := atGitHub(t)
 	left, leave := context.WithCancel(t.Context())
@@ -282,7 +283,7 @@ func TestGitHubThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestGitHubSignInIsOfOneBrowser holds also where the server knows no PKCE.
+// TestGitHubSignInIsOfOneBrowser checks this even if the server does not support PKCE.
 func TestGitHubSignInIsOfOneBrowser(t *testing.T) {
 	g, v, _ := atGitHub(t)
 	attacker, victim := newBrowser(t, v, &policy.SignIn{Anyone: true}), newBrowser(t, v, &policy.SignIn{Anyone: true})
@@ -319,9 +320,10 @@ func TestGitHubSignInIsOfOneBrowser(t *testing.T) {
 	}
 }
 
-// TestCodesAreOfOneSignIn: another client of the relay may have a site at which visitors
-// sign in, and have none sign in there any more, or lead its name elsewhere, before the last
-// step comes there with its code. A server that knows no PKCE takes that for another sign-in.
+// TestCodesAreOfOneSignIn covers another client of the relay with a site at which
+// visitors sign in. It may stop asking for that, or lead its name elsewhere, before the
+// last step arrives there with its code. A server without PKCE accepts that code for
+// another sign-in.
 func TestCodesAreOfOneSignIn(t *testing.T) {
 	g, v, _ := atGitHub(t)
 	g.ForgetPKCE()
@@ -338,7 +340,7 @@ func TestCodesAreOfOneSignIn(t *testing.T) {
 	}
 }
 
-// TestGitHubCookiesFit has as much in a cookie as there can be.
+// TestGitHubCookiesFit puts as much as possible into a cookie.
 func TestGitHubCookiesFit(t *testing.T) {
 	g, v, _ := atGitHub(t)
 	a := identitytest.Account{ID: 1<<63 - 1, Login: strings.Repeat("a", 64)}

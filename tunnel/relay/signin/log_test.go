@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// TestStrangersDoNotFillTheLog: what anybody can have happen as often as they like is
-// not said each time.
+// TestStrangersDoNotFillTheLog checks that what anybody can cause as often as they like
+// is not logged each time.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	f := newFakeProvider(t)
 	f.down = true

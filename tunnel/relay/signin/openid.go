@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	knownFor      = time.Hour       // after which a provider's addresses are asked for again
-	failedFor     = 5 * time.Second // after which one that did not answer is asked again
+	knownFor      = time.Hour       // how long before asking for a provider's addresses again
+	failedFor     = 5 * time.Second // how long to wait before asking a provider again that did not answer
 	maxSubject    = 255             // bytes (OpenID Connect Core 1.0, section 2)
 	defaultGroups = "groups"        // the claim
 )
 
-// openID is a provider by OpenID Connect, with what is known of it.
+// openID is a provider that uses OpenID Connect, with what is known about it.
 type openID struct {
 	Provider
 	client *http.Client
-	asking chan struct{} // held by the one who asks
+	asking chan struct{} // held while asking
 
 	mu     sync.Mutex
-	found  *known // nil: never
+	found  *known // nil: not known yet
 	at     time.Time
-	failed time.Time // when it was last asked in vain
+	failed time.Time // when asking last failed
 	err    error
 }
 
-// known is what a provider says of itself.
+// known is what a provider says about itself.
 type known struct {
 	of      *Provider
 	remote  *oidc.Provider
@@ -55,7 +55,8 @@ func newOpenID(p Provider, client *http.Client) *openID {
 
 func (p *openID) issued(issuer string) bool { return issuer == p.Issuer }
 
-// lastAsked is when the provider was last asked, and what went wrong; empty: nothing.
+// lastAsked returns when the provider was last asked, and what went wrong, or "" if
+// nothing did.
 func (p *openID) lastAsked() (at time.Time, fault string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +66,7 @@ func (p *openID) lastAsked() (at time.Time, fault string) {
 	return p.failed, p.err.Error()
 }
 
-// fresh returns what is known, and whether that needs no asking now.
+// fresh returns what is known, and whether there is no need to ask now.
 func (p *openID) fresh() (*known, error, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,8 +82,8 @@ func (p *openID) fresh() (*known, error, bool) {
 	return nil, nil, false
 }
 
-// discover returns the provider's addresses (OpenID Connect Discovery 1.0, section
-// 4). One visitor asks for all; if it fails, old ones are as good.
+// discover returns the provider's addresses (OpenID Connect Discovery 1.0, section 4).
+// One visitor asks on behalf of all. If that fails, the old addresses are used.
 func (p *openID) discover(ctx context.Context) (*known, error) {
 	if k, err, ok := p.fresh(); ok {
 		return k, err
@@ -96,7 +97,7 @@ func (p *openID) discover(ctx context.Context) (*known, error) {
 	if k, err, ok := p.fresh(); ok {
 		return k, err
 	}
-	// The visitor may leave; those who wait for the answer may not.
+	// The visitor may leave, but others are waiting for the answer.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), askFor)
 	defer cancel()
 	remote, err := oidc.NewProvider(ctx, p.Issuer)
@@ -184,7 +185,7 @@ func (p *openID) swap(ctx context.Context, t trip, code string) (*policy.Identit
 	return p.identity(id.Subject, claims)
 }
 
-// more asks for what the id_token leaves out (OpenID Connect Core 1.0, section 5.3).
+// more requests what the id_token leaves out (OpenID Connect Core 1.0, section 5.3).
 func (k *known) more(ctx context.Context, token *oauth2.Token, subject string, claims map[string]json.RawMessage) error {
 	info, err := k.remote.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
@@ -206,7 +207,7 @@ func (k *known) more(ctx context.Context, token *oauth2.Token, subject string, c
 	return nil
 }
 
-// identity reads claims. What is not of the kind that it should be is not there.
+// identity reads the identity from claims. A claim of the wrong type counts as missing.
 func (p *Provider) identity(subject string, claims map[string]json.RawMessage) (*policy.Identity, error) {
 	if subject == "" || len(subject) > maxSubject {
 		return nil, errors.New("the provider names nobody")
@@ -226,13 +227,13 @@ func (p *Provider) identity(subject string, claims map[string]json.RawMessage) (
 
 func textOf(claim json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(claim, &text) // else it is no text
+	_ = json.Unmarshal(claim, &text) // otherwise it is not text
 	return text
 }
 
-// truthOf also reads the text "true", as some providers write it.
+// truthOf also accepts the text "true", as some providers write it.
 func truthOf(claim json.RawMessage) bool {
 	var truth bool
-	_ = json.Unmarshal(claim, &truth) // else it is no truth
+	_ = json.Unmarshal(claim, &truth) // otherwise it is not a boolean
 	return truth || textOf(claim) == "true"
 }

@@ -58,14 +58,14 @@ func show(w http.ResponseWriter, r *http.Request, status int, page *htmlpage.Pag
 	}
 }
 
-// RefuseWho answers one who has signed in and is not let in, with a way to be
-// somebody else.
+// RefuseWho answers a visitor that has signed in but is not let in, and offers to sign in
+// as somebody else.
 func RefuseWho(w http.ResponseWriter, r *http.Request, who *policy.Identity) {
 	show(w, r, policy.Status(policy.RuleSignInWho), whoPage, "You may not visit this site",
 		"You are signed in as "+who.Label()+", who is not among the allowed visitors of this site.")
 }
 
-// askSignOut is a page with a button: no visitor is signed out by a link.
+// askSignOut shows a page with a button, so that no link can sign a visitor out.
 func (v *Visitors) askSignOut(w http.ResponseWriter, r *http.Request, site Site) {
 	if who := v.Identity(r, site); who != nil {
 		show(w, r, http.StatusOK, whoPage, "Sign out?", "You are signed in as "+who.Label()+".")
@@ -74,7 +74,7 @@ func (v *Visitors) askSignOut(w http.ResponseWriter, r *http.Request, site Site)
 	show(w, r, http.StatusOK, doorPage, "You are not signed in", "This site requires you to sign in.")
 }
 
-// signOut forgets who the visitor is, at this site.
+// signOut forgets who the visitor is at this site.
 func (v *Visitors) signOut(w http.ResponseWriter, r *http.Request, site Site, refuse Refuse) {
 	if http.NewCrossOriginProtection().Check(r) != nil {
 		refuse(w, r, http.StatusForbidden, http.StatusText(http.StatusForbidden), "Another site cannot sign you out.")

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	askFor         = 10 * time.Second // a provider is waited for
+	askFor         = 10 * time.Second // how long to wait for a provider
 	maxAnswer      = 1 << 20          // bytes of a provider's answer
 	maxAnswerHeads = 64 << 10         // bytes of its headers
 	maxEmail       = 320              // bytes
 )
 
-// Kinds of providers.
+// The kinds of providers.
 const (
 	OpenID = "oidc"
 	GitHub = "github"
@@ -35,19 +35,18 @@ const (
 type Provider struct {
 	Name string
 	Kind string // empty: OpenID
-	// Issuer is a URL: of OpenID as the provider itself writes it, of GitHub its
-	// site without a slash at the end.
+	// Issuer is a URL. For OpenID, it must be exactly as the provider writes it. For
+	// GitHub, it is the site without a trailing slash.
 	Issuer       string
 	ClientID     string
 	ClientSecret string         // empty: a public client
-	Session      time.Duration  // how long a visitor is signed in
-	CA           *x509.CertPool // that its certificate is from; nil: the system's
+	Session      time.Duration  // how long a visitor stays signed in
+	CA           *x509.CertPool // that issued its certificate; nil: the system's
 
-	// Of OpenID alone.
+	// The remaining fields are for OpenID only.
 	Scopes      []string // nil: openid, email and profile
-	GroupsClaim string   // that has the names of groups; empty: groups
-	// UnverifiedEmails takes addresses of which the provider does not say that they
-	// are verified.
+	GroupsClaim string   // the claim with the names of groups; empty: groups
+	// UnverifiedEmails accepts addresses that the provider does not declare verified.
 	UnverifiedEmails bool
 }
 
@@ -57,35 +56,35 @@ type provider struct {
 	source
 	is   string // its mark
 	log  *slog.Logger
-	told atomic.Int64 // when it was asked in vain, as far as the log has it
+	told atomic.Int64 // the failed attempt that was last logged
 }
 
-// source is how a kind of provider is asked who a visitor is, by OAuth 2.
+// source asks one kind of provider who a visitor is, by OAuth 2.
 type source interface {
-	// authorize is where a visitor is sent, with a text to bring back. An error is
-	// the provider's, who cannot be asked.
+	// authorize returns the URL to send a visitor to, with a text to bring back. An error
+	// means that the provider cannot be asked.
 	authorize(ctx context.Context, t trip, sealed string) (string, error)
-	// swap swaps the code that the visitor brings for who it is. Of the identity
-	// the caller adds which provider has said it, and for how long.
+	// swap exchanges the code that the visitor brings for its identity. The caller adds
+	// which provider confirmed the identity, and for how long.
 	swap(ctx context.Context, t trip, code string) (*policy.Identity, error)
-	// issued reports whether an answer that names its issuer is of this provider
+	// issued reports whether an answer that names its issuer comes from this provider
 	// (RFC 9207, section 2.4).
 	issued(issuer string) bool
-	// lastAsked is when the provider was last asked, and what went wrong; empty:
-	// nothing.
+	// lastAsked returns when the provider was last asked, and what went wrong, or "" if
+	// nothing did.
 	lastAsked() (at time.Time, fault string)
 }
 
 // trip is one visitor's way to the provider and back.
 type trip struct {
-	callback string         // where it is sent back to
-	wants    *policy.SignIn // what there is to be known of it
+	callback string         // where the visitor is sent back to
+	wants    *policy.SignIn // what has to be known about it
 	secrets  secrets
-	other    bool // the provider is to offer another account
+	other    bool // the provider should offer another account
 }
 
-// mark tells a provider from another that has had its name: by who it is, and as
-// what the relay is known there.
+// mark identifies a provider, to tell it from another that had the same name. It depends
+// on the issuer and on the relay's client id there.
 func (p *Provider) mark() string {
 	sum := sha256.Sum256(asJSON([]string{cmp.Or(p.Kind, OpenID), p.Issuer, p.ClientID}))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
@@ -103,7 +102,7 @@ func newProvider(p Provider, log *slog.Logger) *provider {
 	return &provider{Provider: p, source: newOpenID(p, client), is: p.mark(), log: log}
 }
 
-// bounded ends answers that are longer than any provider's.
+// bounded fails answers that are longer than any provider's.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -114,7 +113,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// cutShort keeps a provider's page out of logs: its answer is in the error.
+// cutShort keeps a provider's page out of logs, since err contains its answer.
 func cutShort(err error) error {
 	const most = 300
 	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -22,7 +22,7 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// fakeProvider is an identity provider that says whatever a test has it say.
+// fakeProvider is an identity provider that says whatever a test wants.
 type fakeProvider struct {
 	*httptest.Server
 	key *ecdsa.PrivateKey
@@ -105,7 +105,7 @@ func (f *fakeProvider) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": token})
 }
 
-// visitors has visitors sign in with the provider.
+// visitors returns Visitors that sign in with the provider.
 func (f *fakeProvider) visitors(change func(*Provider)) *Visitors {
 	p := Provider{Name: "company", Issuer: f.URL, ClientID: "web", ClientSecret: "secret", Session: time.Hour}
 	if change != nil {
@@ -124,14 +124,14 @@ func refuse(w http.ResponseWriter, _ *http.Request, status int, _, text string) 
 	http.Error(w, text, status)
 }
 
-// signIn goes the way of a browser that comes from the provider with a code, and
-// returns the last answer and who it says that the visitor is.
+// signIn acts as a browser that comes from the provider with a code. It returns the last
+// answer and who the visitor is according to it.
 func (f *fakeProvider) signIn(tb testing.TB, v *Visitors, s Site) (*httptest.ResponseRecorder, *policy.Identity) {
 	tb.Helper()
 	return f.signInWith(tb, v, s, "&iss="+url.QueryEscape(f.URL))
 }
 
-// signInWith is signIn with more in the query of the last step.
+// signInWith is signIn with additional parameters in the query of the last step.
 func (f *fakeProvider) signInWith(tb testing.TB, v *Visitors, s Site, more string) (*httptest.ResponseRecorder, *policy.Identity) {
 	tb.Helper()
 	begun := httptest.NewRecorder()
@@ -209,7 +209,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestProvidersThatCannotBeBelieved has tokens that are not of this sign-in.
+// TestProvidersThatCannotBeBelieved uses tokens that do not belong to this sign-in.
 func TestProvidersThatCannotBeBelieved(t *testing.T) {
 	for name, claims := range map[string]map[string]any{
 		"of another sign-in":  {"nonce": "other"},
@@ -275,7 +275,7 @@ func TestProviderThatIsAway(t *testing.T) {
 	}
 }
 
-// age lets time go by for what is known of a provider.
+// age makes what is known about a provider older.
 func age(p *openID, by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +322,8 @@ func TestCookiesOfTheRelayAreTakenOut(t *testing.T) {
 	}
 }
 
-// TestSealedTextsAreOfOnePurpose has what is sealed for one place not open another.
+// TestSealedTextsAreOfOnePurpose checks that what is sealed for one place does not open
+// at another.
 func TestSealedTextsAreOfOnePurpose(t *testing.T) {
 	s, other := newSeal(make([]byte, 32)), newSeal([]byte(strings.Repeat("k", 32)))
 	text := s.close("visitor", "shop.relay.test", policy.Identity{Subject: "7"})
@@ -343,7 +344,7 @@ func TestSealedTextsAreOfOnePurpose(t *testing.T) {
 	}
 }
 
-// TestCookiesFit has as many groups as there can be in a cookie that browsers take.
+// TestCookiesFit puts as many groups as possible into a cookie that browsers accept.
 func TestCookiesFit(t *testing.T) {
 	f := newFakeProvider(t)
 	var groups []string

@@ -14,30 +14,30 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// state is what a visitor takes along to the provider and back.
+// state is what a visitor carries to the provider and back.
 type state struct {
 	Provider string `json:"p"`
 	Scheme   string `json:"s"`
 	Host     string `json:"h"`
 	Target   string `json:"t"`
 	ID       string `json:"i"`
-	Browser  string `json:"b"` // of secrets
+	Browser  string `json:"b"` // from secrets
 	Until    int64  `json:"u"` // seconds since 1970
 }
 
-// seal closes values into texts that only a node of the relay can read or make:
-// XChaCha20-Poly1305, whose nonces are long enough to be random for as many texts
-// as strangers may ask for.
+// seal turns values into texts that only a node of the relay can read or make. It uses
+// XChaCha20-Poly1305, whose nonces are long enough to be random for as many texts as
+// strangers may request.
 type seal struct {
 	aead cipher.AEAD
-	mac  []byte // the key of secrets
+	mac  []byte // the key for secrets
 }
 
 func newSeal(key []byte) *seal {
 	derive := func(of string) []byte {
 		k, err := hkdf.Key(sha256.New, key, nil, "adit sign-in "+of, chacha20poly1305.KeySize)
 		if err != nil {
-			panic(err) // the length is in bounds
+			panic(err) // the length is within limits
 		}
 		return k
 	}
@@ -48,7 +48,7 @@ func newSeal(key []byte) *seal {
 	return &seal{aead: aead, mac: derive("secrets")}
 }
 
-// close seals a value. It opens only for the same purpose and place.
+// close seals a value. It can be opened only for the same purpose and place.
 func (s *seal) close(purpose, place string, value any) string {
 	plain := asJSON(value)
 	nonce := make([]byte, chacha20poly1305.NonceSizeX, chacha20poly1305.NonceSizeX+len(plain)+chacha20poly1305.Overhead)
@@ -56,18 +56,19 @@ func (s *seal) close(purpose, place string, value any) string {
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, plain, []byte(purpose+"\n"+place)))
 }
 
-// asJSON is a value as JSON, in which < has one byte and not six as in web pages.
+// asJSON returns a value as JSON, with < as one byte rather than the six that it takes in
+// web pages.
 func asJSON(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(value); err != nil {
-		panic(err) // only our own structs of texts, numbers and times come here
+		panic(err) // only our own structs of texts, numbers and times get here
 	}
 	return b.Bytes()
 }
 
-// open reads what close made into value, and reports whether it could.
+// open decodes what close returned into value, and reports whether it could.
 func (s *seal) open(purpose, place, text string, value any) bool {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(data) < chacha20poly1305.NonceSizeX {
@@ -80,13 +81,13 @@ func (s *seal) open(purpose, place, text string, value any) bool {
 
 // secrets bind a sign-in to the browser that began it.
 type secrets struct {
-	verifier string // of PKCE (RFC 7636, section 4.1)
-	nonce    string // which the identity has in it, if it is signed
-	browser  string // which the state has in it
+	verifier string // for PKCE (RFC 7636, section 4.1)
+	nonce    string // contained in the identity, if it is signed
+	browser  string // contained in the state
 }
 
-// secretsOf makes the secrets of the sign-in with an id, in the browser that has
-// the random text own.
+// secretsOf derives the secrets of a sign-in from its id and from own, the browser's
+// random text.
 func (v *Visitors) secretsOf(own, id string) secrets {
 	of := func(what string) string {
 		m := hmac.New(sha256.New, v.seal.mac)
@@ -96,10 +97,10 @@ func (v *Visitors) secretsOf(own, id string) secrets {
 	return secrets{verifier: of("verifier"), nonce: of("nonce"), browser: of("browser")}
 }
 
-// same compares what nobody is to guess in parts.
+// same compares in constant time, so that nothing can be guessed part by part.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// randomText is 128 bits nobody can guess.
+// randomText returns 128 bits that nobody can guess.
 func randomText() string {
 	var b [16]byte
 	rand.Read(b[:])

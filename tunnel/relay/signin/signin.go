@@ -13,52 +13,53 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// Paths of a site that are the relay's where visitors sign in. Others begin with
-// the folder too, so that none that comes later was an origin's.
+// The paths that belong to the relay on sites with sign-in. All other paths in the folder
+// are reserved as well, so that a path added later never belonged to an origin.
 const (
 	folder      = "/.adit/"
 	signInPath  = folder + "sign-in"
 	signOutPath = folder + "sign-out"
 )
 
-// returnPath is where providers send visitors back to, at the host for it.
+// returnPath is the path to which providers send visitors back, on the host for that.
 const returnPath = "/callback"
 
 const (
-	// pendingLife is how long a visitor may take at the provider.
+	// pendingLife is how long a visitor may spend at the provider.
 	pendingLife = 15 * time.Minute
-	// groupBytes and emailBytes bound the groups and the further addresses that a
-	// cookie has, as JSON: browsers take 4,096 bytes of a cookie.
+	// groupBytes and emailBytes limit the groups and the additional addresses in a
+	// cookie, as JSON: browsers accept 4,096 bytes per cookie.
 	groupBytes, emailBytes = 1536, 512
-	// clocksDiffer is by how much those of nodes may.
+	// clocksDiffer is by how much the nodes' clocks may differ.
 	clocksDiffer = 10 * time.Minute
 )
 
-// Config is what a Visitors needs.
+// Config contains what Visitors needs.
 type Config struct {
-	// Key has 32 bytes, which all nodes of a relay have alike.
+	// Key has 32 bytes. It is the same on all nodes of a relay.
 	Key []byte
-	// Host is the name that providers send visitors back to, and Origin the URL of
-	// its site, without a path.
+	// Host is the name that providers send visitors back to. Origin is the URL of its
+	// site, without a path.
 	Host, Origin string
 	Providers    []Provider
-	// Ended is up to when the sign-ins of a user, by a name in lower case, count no
-	// more; zero: all count. May be nil.
+	// Ended returns the time up to which sign-ins of a user, named in lower case, no
+	// longer count. If zero, all of them count. Ended may be nil.
 	Ended func(user string) End
-	// Mark is the mark of a sign-in that is made now. May be nil.
+	// Mark returns the mark of a sign-in that is made now. It may be nil.
 	Mark func() policy.Mark
 	Log  *slog.Logger
 }
 
-// End is up to when sign-ins count no more.
+// End is the time up to which sign-ins no longer count.
 type End struct {
 	At   time.Time
 	Mark policy.Mark
 }
 
-// over reports whether a sign-in is one of those. Nodes' clocks differ, and marks do
-// not, but for those of two stores. One that was set back to what it was has the same
-// numbers twice: what is long before the end is over in any case.
+// over reports whether a sign-in is from before the end. Clocks differ between nodes,
+// while marks do not as long as they are from the same store. But a store that was
+// restored to an earlier state uses the same numbers twice, so a sign-in from long before
+// the end is over in any case.
 func (e End) over(who *policy.Identity) bool {
 	switch {
 	case e.At.IsZero():
@@ -69,15 +70,15 @@ func (e End) over(who *policy.Identity) bool {
 	return !who.Since.After(e.At)
 }
 
-// Visitors has visitors sign in.
+// Visitors lets visitors sign in.
 type Visitors struct {
 	cfg       Config
 	seal      *seal
 	providers map[string]*provider
-	swaps     chan struct{} // bounds the codes that are being swapped
+	swaps     chan struct{} // limits how many codes are exchanged at once
 }
 
-// New returns a Visitors. It asks no provider anything yet.
+// New returns Visitors. It does not contact any provider yet.
 func New(cfg Config) *Visitors {
 	v := &Visitors{cfg: cfg, seal: newSeal(cfg.Key), providers: make(map[string]*provider), swaps: make(chan struct{}, 64)}
 	for _, p := range cfg.Providers {
@@ -89,14 +90,14 @@ func New(cfg Config) *Visitors {
 // Names returns the providers' names, sorted.
 func (v *Visitors) Names() []string { return slices.Sorted(maps.Keys(v.providers)) }
 
-// Status is what is known of a provider.
+// Status is what is known about a provider.
 type Status struct {
 	Name, Kind, Issuer string
-	Asked              time.Time // when it was asked last; zero: never yet
-	Error              string    // of that time; empty: none
+	Asked              time.Time // when it was last asked; zero: never
+	Error              string    // of the last time; empty: none
 }
 
-// Status returns what is known of all providers, sorted by name.
+// Status returns what is known about all providers, sorted by name.
 func (v *Visitors) Status() []Status {
 	var list []Status
 	for _, name := range v.Names() {
@@ -107,13 +108,13 @@ func (v *Visitors) Status() []Status {
 	return list
 }
 
-// Host is the name that providers send visitors back to.
+// Host returns the name that providers send visitors back to.
 func (v *Visitors) Host() string { return v.cfg.Host }
 
-// URL is the address to register with providers.
+// URL returns the address to register with providers.
 func (v *Visitors) URL() string { return CallbackURL(v.cfg.Origin) }
 
-// CallbackURL is what providers send visitors back to at an origin.
+// CallbackURL returns the URL that providers send visitors back to at an origin.
 func CallbackURL(origin string) string { return origin + returnPath }
 
 // Site is where a visitor is, and what it takes to be let in there.
@@ -122,30 +123,30 @@ type Site struct {
 	Host   string // as the visitor wrote it, with the port
 	Name   string // the host in lower case, without the port
 	SignIn *policy.SignIn
-	// Try is asked for a try before a code is swapped; back gives it back.
+	// Try asks for permission to attempt an exchange; back returns the attempt.
 	Try func() (back func(), ok bool)
 }
 
-// sealedFor is what a visitor's cookie is sealed for: one that was read on its way by
-// http is of no use by https.
+// sealedFor returns what a visitor's cookie is sealed for. A cookie that was intercepted
+// over http is of no use over https.
 func (s Site) sealedFor() string { return s.Scheme + "://" + s.Name }
 
-// Refuse answers with a page, the operator's own if there is one.
+// Refuse answers with a page, which is the operator's own if there is one.
 type Refuse func(w http.ResponseWriter, r *http.Request, status int, title, text string)
 
-// Owns reports whether a path of a site where visitors sign in is the relay's.
+// Owns reports whether a path belongs to the relay on a site where visitors sign in.
 func Owns(path string) bool { return strings.HasPrefix(path, folder) }
 
-// signedIn is what the cookie of a visitor who has signed in has in it.
+// signedIn is the content of the cookie of a visitor that has signed in.
 type signedIn struct {
 	policy.Identity
 
 	Of string // the provider's mark
 }
 
-// Identity returns who a request's cookie says that the visitor is, and nil if it
-// says nothing, is out of date, was ended, or has the word of a provider that the
-// relay's configuration has no more.
+// Identity returns who the visitor is according to a request's cookie. It returns nil if
+// there is no cookie, if the sign-in has expired or was ended, or if its provider is no
+// longer in the relay's configuration.
 func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 	for _, c := range r.CookiesNamed(cookieName(visitorCookie, site)) {
 		var who signedIn
@@ -159,8 +160,7 @@ func (v *Visitors) Identity(r *http.Request, site Site) *policy.Identity {
 	return nil
 }
 
-// Ended reports whether a sign-in was ended by the operator, under any of the names
-// that it has.
+// Ended reports whether the operator has ended a sign-in, under any of its names.
 func (v *Visitors) Ended(who *policy.Identity) bool {
 	if v.cfg.Ended == nil {
 		return false
@@ -170,8 +170,8 @@ func (v *Visitors) Ended(who *policy.Identity) bool {
 	})
 }
 
-// Navigates reports whether a request is a browser's for a page, which may be sent
-// to a provider instead. Others, such as a script's, are of no use there.
+// Navigates reports whether a browser requests a page, and may be sent to a provider
+// instead. Other requests, such as a script's, are of no use there.
 func Navigates(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {
 		return false
@@ -182,13 +182,13 @@ func Navigates(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// FromPage reports whether a request is a page's, such as its script's or one for an
-// image: a browser that is asked for a password then asks its user.
+// FromPage reports whether a request comes from a page, such as its script's or one for
+// an image. A browser that is asked for a password then asks its user.
 func FromPage(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "" || r.Header.Get("Referer") != "" || r.Header.Get("Origin") != ""
 }
 
-// Begin sends a visitor to the provider. target is what it asked for at the site.
+// Begin sends a visitor to the provider. target is what it requested at the site.
 func (v *Visitors) Begin(w http.ResponseWriter, r *http.Request, site Site, target string, refuse Refuse) {
 	v.begin(w, r, site, target, false, refuse)
 }
@@ -221,7 +221,7 @@ func (v *Visitors) begin(w http.ResponseWriter, r *http.Request, site Site, targ
 }
 
 func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provider, err error, refuse Refuse) {
-	// Many visitors have the answer to one question, which is said once.
+	// Many visitors share one answer, which is logged once.
 	if at, _ := p.lastAsked(); r.Context().Err() == nil && p.told.Swap(at.UnixNano()) != at.UnixNano() {
 		p.log.Warn("an identity provider cannot be asked", "provider", p.Name, "error", err)
 	}
@@ -229,8 +229,9 @@ func (v *Visitors) unreachable(w http.ResponseWriter, r *http.Request, p *provid
 	refuse(w, r, http.StatusServiceUnavailable, "Nobody can sign in now", "The identity provider does not answer as it should. Try again in a moment.")
 }
 
-// Return sends a visitor who comes from a provider on to the site that it wanted. The code
-// goes sealed: whose site that is may know it, and it is of no use in another sign-in.
+// Return sends a visitor who comes back from a provider on to the site that it wanted.
+// The code is sealed: the owner of that site may see it, but it is of no use in another
+// sign-in.
 func (v *Visitors) Return(w http.ResponseWriter, r *http.Request, refuse Refuse) {
 	if r.URL.Path != returnPath || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		refuse(w, r, http.StatusNotFound, "There is no page at this address", "This page is only for visitors who return from an identity provider.")
@@ -250,7 +251,7 @@ func (v *Visitors) Return(w http.ResponseWriter, r *http.Request, refuse Refuse)
 	http.Redirect(w, r, fmt.Sprintf("%s://%s%s?%s", st.Scheme, st.Host, signInPath, q.Encode()), http.StatusSeeOther)
 }
 
-// Serve answers a request for a path that Owns has reported.
+// Serve answers a request for a path for which Owns returns true.
 func (v *Visitors) Serve(w http.ResponseWriter, r *http.Request, site Site, refuse Refuse) {
 	get := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hostAllowed refuses what is plainly not public; names are looked at when they
+// hostAllowed refuses hosts that are obviously not public. Names are checked when they
 // are dialled.
 func hostAllowed(field, host string, private bool) error {
 	if private {
@@ -23,7 +23,7 @@ func hostAllowed(field, host string, private bool) error {
 	return nil
 }
 
-// public reports whether an address is one of the Internet at large.
+// public reports whether an address belongs to the public Internet.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
@@ -32,8 +32,8 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// special are blocks that are no host's on the Internet, or translate to such
-// (RFC 6890 and its registries).
+// special lists blocks that belong to no host on the Internet, or that translate to such
+// addresses (RFC 6890 and its registries).
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b:1::/48"),
@@ -42,8 +42,8 @@ var special = []netip.Prefix{
 
 var errPrivate = errors.New("the address is not public; set [sinks] allow_private = true in relay.toml to reach it")
 
-// dialer dials public addresses only, unless private: it looks at the address
-// that a name has led to, so that a name cannot lead elsewhere later.
+// dialer returns a dialer for public addresses only, unless private is set. It checks the
+// address that a name has resolved to, so that a name cannot later lead elsewhere.
 func dialer(private bool) *net.Dialer {
 	d := &net.Dialer{Timeout: 10 * time.Second}
 	if !private {

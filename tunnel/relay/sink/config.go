@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Types of sinks.
+// The types of sinks.
 const (
 	Webhook = "webhook"
 	Syslog  = "syslog"
@@ -24,24 +24,24 @@ type Config struct {
 	URL         string   `json:"url,omitempty"`      // webhook
 	Secret      string   `json:"secret,omitempty"`   // webhook
 	Address     string   `json:"address,omitempty"`  // syslog: udp://, tcp:// or tls://HOST:PORT
-	CA          string   `json:"ca,omitempty"`       // syslog by tls, PEM
+	CA          string   `json:"ca,omitempty"`       // syslog over tls, PEM
 	Facility    *int     `json:"facility,omitempty"` // syslog; nil: 16, local0
 	Events      []string `json:"events,omitempty"`   // empty: access
 	RefusedOnly bool     `json:"refused_only,omitempty"`
 	Enabled     *bool    `json:"enabled,omitempty"` // nil: yes
 }
 
-// FieldError is a sink's first fault.
+// FieldError is the first fault of a sink.
 type FieldError struct{ Field, Message string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
 var validSinkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,30}[a-z0-9])?$`)
 
-// ValidName reports whether a sink can have a name.
+// ValidName reports whether a sink may have a name.
 func ValidName(name string) bool { return validSinkName.MatchString(name) }
 
-// Parse reads a sink strictly and checks it. private lets it reach private addresses.
+// Parse parses a sink strictly and checks it. private allows private addresses.
 func Parse(data []byte, private bool) (Config, error) {
 	var c Config
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -109,7 +109,7 @@ func (c *Config) check(private bool) error {
 // On reports whether the sink is enabled.
 func (c Config) On() bool { return c.Enabled == nil || *c.Enabled }
 
-// wants reports whether an event goes to the sink, while it is enabled.
+// wants reports whether an event goes to the sink while it is enabled.
 func (c Config) wants(e Event) bool {
 	return slices.Contains(c.Events, e.Type) && (e.Access == nil || !c.RefusedOnly || e.Access.Refused != "")
 }

@@ -7,14 +7,14 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Types of events.
+// The types of events.
 const (
 	Access  = "access"
 	Audit   = "audit"
 	Clients = "client"
 )
 
-// Event is one thing that is sent.
+// Event is one item to be sent.
 type Event struct {
 	Type   string       `json:"type"`
 	Access *wire.Access `json:"access,omitempty"`
@@ -22,27 +22,28 @@ type Event struct {
 	Client *Client      `json:"client,omitempty"`
 }
 
-// States of a Client.
+// The states of a Client.
 const (
 	Connected = "connected"
 	Away      = "away"
-	Faulty    = "error" // an agent reports that something went wrong at its side
+	Faulty    = "error" // an agent reports that something went wrong on its side
 )
 
-// Client is news of a client.
+// Client is a piece of news about a client.
 type Client struct {
 	Time     time.Time `json:"time"`
 	State    string    `json:"state"`
 	Client   string    `json:"client"` // its name
 	ClientID string    `json:"client_id"`
-	// Since is when the last agent of one that is away was there; nil: it is not away.
+	// Since is when a client that is away last had an agent. It is nil if the client is
+	// not away.
 	Since *time.Time `json:"since,omitempty"`
-	// PublicURL and Message are of an error; an error need not be a tunnel's.
+	// PublicURL and Message belong to an error. An error need not concern a tunnel.
 	PublicURL string `json:"public_url,omitempty"`
 	Message   string `json:"message,omitempty"`
 }
 
-// batchOf is how many of the waiting events are sent together.
+// batchOf returns how many of the waiting events to send together.
 func batchOf(queue []Event) int {
 	size := 0
 	for i, e := range queue {

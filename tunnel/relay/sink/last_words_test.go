@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestDeliveryKeepsItsIDAtTheEnd stops a sink while a receiver has a delivery and
-// has not answered: what is sent for the last time is the same delivery, so that
-// the receiver can know it.
+// TestDeliveryKeepsItsIDAtTheEnd stops a sink while a receiver has a delivery and has not
+// answered. The last attempt is the same delivery, so that the receiver can recognise it.
 func TestDeliveryKeepsItsIDAtTheEnd(t *testing.T) {
 	type delivery struct{ id, body string }
 	got := make(chan delivery, 10)
@@ -50,7 +49,7 @@ func TestDeliveryKeepsItsIDAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsCountedAndWhatIsLostIsSaid stops a sink whose receiver takes nothing.
+// TestWhatWaitsIsCountedAndWhatIsLostIsSaid stops a sink whose receiver accepts nothing.
 func TestWhatWaitsIsCountedAndWhatIsLostIsSaid(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestFaultsDoNotTellTheURL holds that a receiver's key, which some have in the path
-// or the query, gets neither into the log nor to those who may only look at sinks.
+// TestFaultsDoNotTellTheURL checks that a receiver's key in the path or the query reaches
+// neither the log nor those who may only read sinks.
 func TestFaultsDoNotTellTheURL(t *testing.T) {
 	hook := httptest.NewServer(http.NotFoundHandler())
 	url := hook.URL + "/services/p4thkey?token=qu3rykey"

@@ -1,6 +1,6 @@
-// Package sink sends access events, audit entries and news of clients on to an operator's own
-// systems: as signed webhooks, or as syslog. What cannot be sent waits in a
-// bounded queue and is tried again with back-off; a visitor never waits for it.
+// Package sink sends access events, audit entries and news of clients to the operator's
+// own systems, as signed webhooks or as syslog. Whatever cannot be sent waits in a
+// bounded queue and is retried with back-off; a visitor never waits for it.
 package sink
 
 import (
@@ -17,16 +17,16 @@ import (
 const (
 	maxQueue   = 10_000
 	maxBatch   = 500
-	maxBytes   = 1 << 20     // of a batch, unless one event is larger: what web servers take by themselves
+	maxBytes   = 1 << 20     // per batch, unless one event is larger: what web servers accept by default
 	gather     = time.Second // for a batch to fill
 	sendTime   = 15 * time.Second
 	firstPause = time.Second
 	lastPause  = time.Minute
 	maxTries   = 12
-	lastWords  = 3 * time.Second // to send what waits at the end
+	lastWords  = 3 * time.Second // to send what is waiting at the end
 )
 
-// State is how a sink fares since it began.
+// State is the state of a sink since it started.
 type State struct {
 	Sent, Failed, Dropped uint64
 	Queued                int
@@ -35,20 +35,20 @@ type State struct {
 	LastSentAt            time.Time
 }
 
-// permanent is an error that another try would not mend.
+// permanent is an error that another attempt would not fix.
 type permanent struct{ error }
 
-// sender takes a batch to where it goes. The id is the batch's, at each try.
+// sender delivers a batch. The id is the batch's, and the same at each attempt.
 type sender interface {
 	send(ctx context.Context, id string, batch []Event) error
 	close()
 }
 
-// setup is a configuration at work.
+// setup is a configuration in use.
 type setup struct {
 	cfg      Config
 	sender   sender
-	replaced chan struct{} // closed when another has taken its place
+	replaced chan struct{} // closed when another one has replaced it
 }
 
 func (s *setup) isReplaced() bool {
@@ -63,27 +63,27 @@ func (s *setup) isReplaced() bool {
 // Sink queues events and sends them. Its Run must be running.
 type Sink struct {
 	opts    Options       // but its Config
-	pause   time.Duration // before the second try
-	arrived chan struct{} // there is something to look at; room for one
-	used    *setup        // Run's: the one it took last, whose connections may be open
+	pause   time.Duration // without its Config
+	arrived chan struct{} // before the second attempt
+	used    *setup        // for Run: the one it last took, whose connections may be open
 
 	mu     sync.Mutex
 	setup  *setup
 	queue  []Event
-	trying int // events that are off the queue, and neither taken nor given up
+	trying int // events that are off the queue, and neither delivered nor given up
 	state  State
 }
 
-// Options are what a sink is made of.
+// Options contains what a sink is made of.
 type Options struct {
 	Name    string
 	Node    string
-	Config  Config // checked
+	Config  Config // must have been checked
 	Private bool   // private addresses may be reached
 	Log     *slog.Logger
 }
 
-// New returns a sink; nothing is sent until it is run.
+// New returns a sink. It sends nothing until it is run.
 func New(o Options) *Sink {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -101,8 +101,9 @@ func newSetup(o Options) *setup {
 	return now
 }
 
-// Set replaces the configuration by another that was checked. What waits is sent
-// as that says, as far as it wants it; while it is not enabled all of it waits.
+// Set replaces the configuration with another one that has been checked. Queued events
+// are sent according to the new one, as far as it wants them. While it is not enabled,
+// all of them wait.
 func (s *Sink) Set(c Config) {
 	o := s.opts
 	o.Config = c
@@ -110,13 +111,13 @@ func (s *Sink) Set(c Config) {
 	s.mu.Lock()
 	old := s.setup
 	s.setup = next
-	s.state.LastError, s.state.LastErrorAt = "", time.Time{} // it was the old one's
+	s.state.LastError, s.state.LastErrorAt = "", time.Time{} // it belonged to the old configuration
 	s.mu.Unlock()
 	close(old.replaced)
 	s.look()
 }
 
-// look has Run look at the queue.
+// look makes Run look at the queue.
 func (s *Sink) look() {
 	select {
 	case s.arrived <- struct{}{}:
@@ -124,8 +125,8 @@ func (s *Sink) look() {
 	}
 }
 
-// Add queues an event, if the sink wants it. It never waits: where the queue is
-// full the oldest are dropped, those of visitors first.
+// Add queues an event, if the sink wants it. It never waits: if the queue is full, the
+// oldest events are dropped, those of visitors first.
 func (s *Sink) Add(e Event) {
 	s.mu.Lock()
 	if c := s.setup.cfg; !c.On() || !c.wants(e) {
@@ -141,8 +142,9 @@ func (s *Sink) Add(e Event) {
 	s.look()
 }
 
-// thinned is a queue without so many of its oldest: of access events, as far as there are
-// any. Strangers make as many of those as they like, and would hide what else happens.
+// thinned returns a queue without some of its oldest events. It removes access events as
+// far as there are any: strangers can cause any number of those, and would hide what else
+// happens.
 func thinned(queue []Event, less int) []Event {
 	kept := make([]Event, 0, len(queue))
 	for _, e := range queue {
@@ -155,7 +157,7 @@ func thinned(queue []Event, less int) []Event {
 	return kept[less:]
 }
 
-// State returns how the sink fares.
+// State returns the state of the sink.
 func (s *Sink) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,14 +166,14 @@ func (s *Sink) State() State {
 	return st
 }
 
-// Test sends one event now, beside the queue.
+// Test sends one event immediately, bypassing the queue.
 func (s *Sink) Test(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	return s.now().sender.send(ctx, crand.Text(), []Event{e})
 }
 
-// Close gives back what Test used, of a sink that is not run.
+// Close releases what Test used, for a sink that is not run.
 func (s *Sink) Close() { s.now().sender.close() }
 
 func (s *Sink) now() *setup {
@@ -180,7 +182,7 @@ func (s *Sink) now() *setup {
 	return s.setup
 }
 
-// Run sends what is queued until ctx ends, and then for a moment what is left.
+// Run sends what is queued until ctx ends, and then spends a moment on what is left.
 func (s *Sink) Run(ctx context.Context) error {
 	defer s.Close()
 	for {
@@ -208,21 +210,21 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 }
 
-// take takes a batch off the queue, with an id of its own, and the setup to send it
-// with. There is none while the sink is not enabled.
+// take takes a batch off the queue and gives it an id, and returns the setup to send it
+// with. The batch is empty while the sink is not enabled.
 func (s *Sink) take() (now *setup, id string, batch []Event) {
 	s.mu.Lock()
 	now = s.setup
 	for now.cfg.On() && len(s.queue) > 0 && len(batch) == 0 {
 		n := batchOf(s.queue)
-		// Another setup may have wanted what this one does not.
+		// An earlier setup may have wanted what this one does not.
 		batch = slices.DeleteFunc(s.queue[:n:n], func(e Event) bool { return !now.cfg.wants(e) })
 		s.queue = s.queue[n:]
 	}
 	s.trying = len(batch)
 	s.mu.Unlock()
 	if s.used != nil && s.used != now {
-		s.used.sender.close() // here, for it waits for what is under way
+		s.used.sender.close() // here, because it waits for what is in progress
 	}
 	s.used = now
 	return now, crand.Text(), batch
@@ -234,9 +236,9 @@ func (s *Sink) putBack(batch []Event) {
 	s.queue, s.trying = append(slices.Clone(batch), s.queue...), 0
 }
 
-// deliver tries a batch until it is taken or given up. If another setup takes this
-// one's place first, it goes back into the queue. left reports that ctx has ended
-// before: the receiver may have it and not have answered yet.
+// deliver retries a batch until it is delivered or given up. If another setup replaces
+// this one first, the batch goes back into the queue. left reports that ctx has ended
+// before that: the receiver may have the batch without having answered yet.
 func (s *Sink) deliver(ctx context.Context, now *setup, id string, batch []Event) (left bool) {
 	pause := s.pause
 	for try := 1; ; try++ {
@@ -290,7 +292,7 @@ func (s *Sink) once(ctx context.Context, now *setup, id string, batch []Event) e
 	return nil
 }
 
-// finish tries once what is left: a batch, and what waits behind it.
+// finish tries once to send what is left: a batch, and what is queued behind it.
 func (s *Sink) finish(now *setup, id string, batch []Event) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
@@ -302,7 +304,8 @@ func (s *Sink) finish(now *setup, id string, batch []Event) error {
 	return nil
 }
 
-// drop gives up the batch that was tried, and with all what waits behind it, too.
+// drop gives up the batch that was tried. If all is set, it also gives up what is queued
+// behind it.
 func (s *Sink) drop(all bool, err error) {
 	s.mu.Lock()
 	count := s.trying

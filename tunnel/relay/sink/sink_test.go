@@ -108,8 +108,8 @@ func TestWebhookIsTriedUntilItIsTaken(t *testing.T) {
 	}
 }
 
-// TestBatchesFitAReceiver has a web server that takes 1 MiB, as many do, and
-// events of visitors who ask for long names.
+// TestBatchesFitAReceiver uses a web server that accepts 1 MiB, as many do, and events of
+// visitors that request long names.
 func TestBatchesFitAReceiver(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 1<<20)); err != nil {
@@ -160,8 +160,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsSentAsTheNewConfigurationSays changes a sink that waits for its
-// next try: it is switched off, and on again elsewhere for fewer events.
+// TestWhatWaitsIsSentAsTheNewConfigurationSays changes a sink that waits for its next
+// attempt: it is disabled, and enabled again elsewhere for fewer events.
 func TestWhatWaitsIsSentAsTheNewConfigurationSays(t *testing.T) {
 	refused := make(chan struct{}, 100)
 	old := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -229,7 +229,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersPushNothingElseOutOfTheQueue: they make as many access events as they like.
+// TestStrangersPushNothingElseOutOfTheQueue checks this because strangers can cause any
+// number of access events.
 func TestStrangersPushNothingElseOutOfTheQueue(t *testing.T) {
 	s := New(Options{Config: Config{Type: Webhook, URL: "http://127.0.0.1:1/", Events: []string{Access, Audit}}})
 	defer s.Close()
@@ -260,7 +261,7 @@ func TestStrangersPushNothingElseOutOfTheQueue(t *testing.T) {
 	}
 }
 
-// message5424 is RFC 5424's grammar, as far as ours goes.
+// message5424 is the part of RFC 5424's grammar that we use.
 var message5424 = regexp.MustCompile(`^<(\d{1,3})>1 (\S+) (\S+) adit - (\S+) (-|\[adit@32473( [a-z_]+="([^"\\\]]|\\["\\\]])*")*\]) [^\x00-\x1f]*$`)
 
 func TestSyslogMessages(t *testing.T) {
@@ -338,8 +339,8 @@ func TestSyslogByEachTransport(t *testing.T) {
 	})
 }
 
-// TestSyslogOverTLS has a receiver that shows a certificate of its own authority,
-// and one that nobody vouches for: nothing is sent to that.
+// TestSyslogOverTLS uses a receiver with a certificate from its own authority, and one
+// that nobody vouches for, to which nothing is sent.
 func TestSyslogOverTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil) // for its certificate
 	server.StartTLS()
@@ -395,7 +396,7 @@ func accept(t *testing.T, ln net.Listener) net.Conn {
 	return c
 }
 
-// counted reads a message with its length in front (RFC 6587, section 3.4.1).
+// counted reads a message preceded by its length (RFC 6587, section 3.4.1).
 func counted(r *bufio.Reader) (string, error) {
 	var n int
 	if _, err := fmt.Fscanf(r, "%d ", &n); err != nil {
@@ -419,8 +420,8 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-// TestNameThatLeadsToAPrivateAddressIsNotDialled is about what the check of a
-// URL cannot know.
+// TestNameThatLeadsToAPrivateAddressIsNotDialled covers what the check of a URL cannot
+// know.
 func TestNameThatLeadsToAPrivateAddressIsNotDialled(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

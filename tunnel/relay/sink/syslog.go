@@ -22,18 +22,18 @@ const (
 	severityInfo    = 6
 	severityNotice  = 5
 	severityWarning = 4
-	// dataID names our structured data; 32473 is the number that RFC 5612 gives
-	// to those who have none.
+	// dataID identifies our structured data; 32473 is the number that RFC 5612 reserves
+	// for those without one.
 	dataID    = "adit@32473"
-	maxPacket = 2048 // what every receiver takes by UDP (RFC 5426, section 3.2)
+	maxPacket = 2048 // what every receiver accepts over UDP (RFC 5426, section 3.2)
 )
 
-// syslog sends each event as a message of RFC 5424: over UDP a packet each
-// (RFC 5426), over TCP and TLS with their length in front (RFC 6587, 5425).
+// syslog sends each event as a message in the format of RFC 5424: over UDP one per packet
+// (RFC 5426), over TCP and TLS preceded by its length (RFC 6587, 5425).
 type syslog struct {
 	network, address string
 	facility         int
-	tls              *tls.Config // nil: none
+	tls              *tls.Config // nil: no TLS
 	dialer           *net.Dialer
 	node             string
 
@@ -56,7 +56,7 @@ func newSyslog(o Options) *syslog {
 	case "udp":
 		s.network = "udp"
 	case "tls":
-		s.tls, _ = tlsConfig(u.Hostname(), o.Config.CA) // was checked
+		s.tls, _ = tlsConfig(u.Hostname(), o.Config.CA) // already checked
 	}
 	return s
 }
@@ -85,8 +85,8 @@ func (s *syslog) drop() {
 	}
 }
 
-// dial returns the connection, made if there is none; s.mu is held. One that the
-// receiver has closed is found out before something is written into the void.
+// dial returns the connection, and makes one if there is none. If the receiver has closed
+// it, that is detected before anything is written in vain. s.mu must be held.
 func (s *syslog) dial(ctx context.Context) (net.Conn, error) {
 	if s.conn != nil && s.network == "tcp" {
 		_ = s.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -147,7 +147,7 @@ func (s *syslog) send(ctx context.Context, _ string, batch []Event) error {
 	return nil
 }
 
-// message is an event as RFC 5424 has it: its fields as structured data, and a
+// message formats an event according to RFC 5424: its fields as structured data, and a
 // sentence.
 func (s *syslog) message(e Event) []byte {
 	severity, id, at, data, text := severityInfo, e.Type, time.Now(), "-", "-"
@@ -219,7 +219,7 @@ func nonZero(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// header is a field of the header: printable US-ASCII without spaces.
+// header formats a field of the header: printable US-ASCII without spaces.
 func header(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -233,7 +233,7 @@ func header(text string, limit int) string {
 	return text[:min(len(text), limit)]
 }
 
-// plain is what a visitor wrote, as text of one line.
+// plain returns what a visitor wrote as text on one line.
 func plain(text string) string {
 	quoted, err := json.Marshal(oneLine(text))
 	if err != nil || len(quoted) < 2 {
@@ -242,7 +242,8 @@ func plain(text string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// oneLine has spaces for what ends a line, by Unicode too, or steers a terminal.
+// oneLine replaces characters that end a line, including Unicode's, or that control a
+// terminal, with spaces.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
@@ -254,8 +255,8 @@ func oneLine(text string) string {
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `]`, `\]`)
 
-// element is the structured data: values are UTF-8 with three characters escaped
-// (RFC 5424, section 6.3.3), and here without line breaks.
+// element returns the structured data. Values are UTF-8 with three characters escaped
+// (RFC 5424, section 6.3.3), and without line breaks here.
 func element(params [][2]string) string {
 	var b strings.Builder
 	b.WriteString("[" + dataID)

@@ -31,7 +31,7 @@ func newWebhook(o Options) *webhook {
 				Proxy: nil, DialContext: dialer(o.Private).DialContext, TLSHandshakeTimeout: 10 * time.Second,
 				MaxIdleConns: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
 			},
-			// A redirect could lead to where the sink must not reach.
+			// A redirect could lead to a place that the sink must not reach.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -39,14 +39,14 @@ func newWebhook(o Options) *webhook {
 
 func (h *webhook) close() { h.client.CloseIdleConnections() }
 
-// body is what a webhook gets.
+// body is what a webhook receives.
 type body struct {
 	Sink   string  `json:"sink"`
 	Node   string  `json:"node"`
 	Events []Event `json:"events"`
 }
 
-// Sign is the value of Adit-Signature for a body at a time.
+// Sign returns the value of Adit-Signature for a body at a given time.
 func Sign(secret, text []byte, at time.Time) string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, secret)
@@ -72,7 +72,7 @@ func (h *webhook) send(ctx context.Context, id string, batch []Event) error {
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
-		// Without the URL, which may hold a key that is the receiver's to know.
+		// Leave out the URL, which may contain a secret of the receiver.
 		var of *url.Error
 		if errors.As(err, &of) {
 			err = of.Err
@@ -80,14 +80,14 @@ func (h *webhook) send(ctx context.Context, id string, batch []Event) error {
 		return fmt.Errorf("post to the webhook: %w", err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused
 	switch s := resp.StatusCode; {
 	case s >= 200 && s < 300:
 		return nil
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnsupportedMediaType, s == http.StatusUnprocessableEntity:
 		return permanent{fmt.Errorf("the webhook answered %s", resp.Status)}
 	}
-	// Of what the delivery is not to blame for, an operator may mend some
-	// meanwhile: a wrong URL (404, redirects), a wrong secret (401, 403).
+	// Other failures are retried, since an operator may fix them in the meantime: a wrong
+	// URL (404, redirects), a wrong secret (401, 403).
 	return fmt.Errorf("the webhook answered %s", resp.Status)
 }

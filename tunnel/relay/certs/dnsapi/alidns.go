@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// alidns speaks Alibaba Cloud DNS's interface of 2015-01-09. The key needs
+// alidns uses Alibaba Cloud DNS's API of 2015-01-09. The key needs
 // alidns:DescribeDomains, DescribeSubDomainRecords, AddDomainRecord and
 // DeleteDomainRecord.
 type alidns struct {
@@ -25,9 +25,9 @@ type alidns struct {
 
 const (
 	alidnsVersion = "2015-01-09"
-	alidnsTTL     = "600" // the shortest that every plan has
+	alidnsTTL     = "600" // the shortest that every plan allows
 	alidnsExists  = "DomainRecordDuplicate"
-	alidnsGone    = "DomainRecordNotBelongToUser" // what a record that is gone is answered with
+	alidnsGone    = "DomainRecordNotBelongToUser" // the answer for a record that is gone
 	acs3          = "ACS3-HMAC-SHA256"
 )
 
@@ -36,8 +36,8 @@ func newAliDNS(a *api, cfg Config) *alidns {
 	return &alidns{a, func(r *http.Request) { signACS3(r, key, secret, rand.Text(), a.now()) }}
 }
 
-// signACS3 signs a request without a body by version 3 of Alibaba Cloud's
-// signatures. The query must be encoded as encode does.
+// signACS3 signs a request without a body according to version 3 of Alibaba Cloud's
+// signatures. The query must be encoded by encode.
 func signACS3(r *http.Request, key, secret, nonce string, at time.Time) {
 	empty := sha256.Sum256(nil)
 	r.Header.Set("X-Acs-Content-Sha256", hex.EncodeToString(empty[:]))
@@ -67,7 +67,7 @@ func signACS3(r *http.Request, key, secret, nonce string, at time.Time) {
 	r.Header.Set("Authorization", acs3+" Credential="+key+",SignedHeaders="+signed+",Signature="+hex.EncodeToString(mac.Sum(nil)))
 }
 
-// alidnsAnswer has what is read of all answers.
+// alidnsAnswer contains the fields that are read from any answer.
 type alidnsAnswer struct {
 	Code    string `json:"Code"`
 	Message string `json:"Message"`
@@ -100,7 +100,7 @@ func readAliDNS(a *api, got answer) (alidnsAnswer, error) {
 	return body, nil
 }
 
-// alidnsBusy reports whether the host asks for a pause, which it does with 400.
+// alidnsBusy reports whether the host asks for a pause, which it does with status 400.
 func alidnsBusy(got answer) bool {
 	var body alidnsAnswer
 	return got.status >= 400 && json.Unmarshal(got.body, &body) == nil &&
@@ -116,7 +116,7 @@ func (p *alidns) ask(ctx context.Context, action string, query url.Values) (alid
 		r.Header.Set("Accept", "application/json")
 		r.Header.Set("X-Acs-Action", action)
 		r.Header.Set("X-Acs-Version", alidnsVersion)
-		p.sign(r) // with a nonce of its own each time
+		p.sign(r) // with a new nonce each time
 		return r, nil
 	}, alidnsBusy)
 	if err != nil {
@@ -125,8 +125,8 @@ func (p *alidns) ask(ctx context.Context, action string, query url.Values) (alid
 	return readAliDNS(p.api, got)
 }
 
-// list asks for all pages; use returns how many items it saw, and whether that
-// was enough.
+// list requests all pages. use returns how many items it saw, and whether that was
+// enough.
 func (p *alidns) list(ctx context.Context, action string, query url.Values, use func(alidnsAnswer) (items int, enough bool)) error {
 	query.Set("PageSize", "100")
 	seen := 0

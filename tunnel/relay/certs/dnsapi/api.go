@@ -20,26 +20,26 @@ import (
 const (
 	callFor    = 15 * time.Second // one request
 	maxAnswer  = 1 << 20
-	maxSaid    = 300 // characters of a host's message
+	maxSaid    = 300 // in characters, of a host's message
 	maxTries   = 4
 	firstPause = time.Second
-	mostPause  = 30 * time.Second // that a host may ask for
+	mostPause  = 30 * time.Second // the longest pause that a host may ask for
 	maxPages   = 200
 )
 
-// api sends requests to a host's interface.
+// api sends requests to a host's API.
 type api struct {
 	endpoint *url.URL
 	client   *http.Client
 	agent    string
-	hide     func(text string) string // takes secrets out of a text
+	hide     func(text string) string // removes secrets from a text
 	now      func() time.Time
 	pause    func(ctx context.Context, d time.Duration) error
-	turn     chan struct{} // has one place
+	turn     chan struct{} // holds one token
 }
 
-// alone runs do while no other change of this node is under way: lists that
-// come in pages stay whole.
+// alone runs do while no other change by this node is in progress, so that paged lists
+// stay consistent.
 func (a *api) alone(ctx context.Context, do func() error) error {
 	select {
 	case a.turn <- struct{}{}:
@@ -68,7 +68,7 @@ func newAPI(cfg Config) (*api, error) {
 	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: callFor,
-		DisableKeepAlives:      true, // it is asked a few times in weeks
+		DisableKeepAlives:      true, // it is used a few times in weeks
 		MaxResponseHeaderBytes: 64 << 10,
 		TLSClientConfig:        &tls.Config{RootCAs: cfg.Roots, MinVersion: tls.VersionTLS12},
 	}
@@ -79,7 +79,7 @@ func newAPI(cfg Config) (*api, error) {
 		hide:  func(text string) string { return strings.ReplaceAll(text, secret, "[hidden]") },
 		client: &http.Client{
 			Transport: transport, Timeout: callFor,
-			// Credentials go nowhere but to the endpoint.
+			// Credentials go only to the endpoint.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -96,7 +96,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// url is the endpoint's, with more of a path and a query.
+// url returns the endpoint's URL, extended by a path and a query.
 func (a *api) url(path string, query url.Values) string {
 	u := *a.endpoint
 	u.Path += path
@@ -104,18 +104,18 @@ func (a *api) url(path string, query url.Values) string {
 	return u.String()
 }
 
-// encode writes a query as RFC 3986 has it, as the signatures want it.
+// encode encodes a query according to RFC 3986, as signatures require.
 func encode(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }
 
-// answer is what a host answered with.
+// answer is a host's answer.
 type answer struct {
 	status int
 	body   []byte
 }
 
-// call sends what request makes, anew for each try. It tries again if nothing
-// came back, at 429 and 5xx, and when busy says so; busy may be nil. What it
-// sends must do no harm twice.
+// call sends the request that request creates anew for each attempt. It retries if there
+// is no answer, for 429 and 5xx, and if busy says so; busy may be nil. Sending the
+// request twice must do no harm.
 func (a *api) call(ctx context.Context, request func() (*http.Request, error), busy func(answer) bool) (answer, error) {
 	for try := 1; ; try++ {
 		req, err := request()
@@ -148,7 +148,7 @@ func (a *api) once(ctx context.Context, req *http.Request) (got answer, after ti
 	resp, err := a.client.Do(req.WithContext(ctx))
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address, which has a query
+			err = e.Err // without the address, which contains a query
 		}
 		return answer{}, 0, fmt.Errorf("ask %s: %w", a.endpoint.Host, err)
 	}
@@ -157,7 +157,7 @@ func (a *api) once(ctx context.Context, req *http.Request) (got answer, after ti
 	if err == nil && len(body) > maxAnswer {
 		err = errTooLong
 	}
-	if ctx.Err() != nil { // what came with the end may be cut off, without an error
+	if ctx.Err() != nil { // what arrived then may be cut off without an error
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -166,8 +166,8 @@ func (a *api) once(ctx context.Context, req *http.Request) (got answer, after ti
 	return answer{resp.StatusCode, body}, a.retryAfter(resp.Header.Get("Retry-After")), nil
 }
 
-// retryAfter reads the header of RFC 9110, section 10.2.3: seconds or a date.
-// Zero: there is none of use.
+// retryAfter parses the header of RFC 9110, section 10.2.3: seconds or a date. It returns
+// zero if the value is not usable.
 func (a *api) retryAfter(text string) time.Duration {
 	if text == "" {
 		return 0
@@ -182,7 +182,7 @@ func (a *api) retryAfter(text string) time.Duration {
 	return max(0, at.Sub(a.now())).Round(time.Second)
 }
 
-// refused is a host's own no.
+// refused is a refusal by a host.
 type refused struct {
 	status        int
 	code, message string
@@ -199,7 +199,7 @@ func (e *refused) Error() string {
 	return text
 }
 
-// refuse makes an error of what a host says, which is anything.
+// refuse returns an error with a host's message, which may contain anything.
 func (a *api) refuse(status int, code, message string) error {
 	return &refused{status, a.said(code), a.said(message)}
 }
@@ -218,12 +218,12 @@ func (a *api) said(text string) string {
 	return text
 }
 
-// unreadable is an answer that is not what the interface promises.
+// unreadable is the error for an answer that is not in the expected format.
 func (a *api) unreadable(status int, err error) error {
 	return a.refuse(status, "", "the answer cannot be read: "+err.Error())
 }
 
-// isCode reports whether err is a host's no with one of codes.
+// isCode reports whether err is a host's refusal with one of codes.
 func isCode(err error, codes ...string) bool {
 	e, ok := errors.AsType[*refused](err)
 	if !ok {
@@ -232,7 +232,7 @@ func isCode(err error, codes ...string) bool {
 	return slices.Contains(codes, e.code)
 }
 
-// errNoZone says that the credentials do not reach the zone.
+// errNoZone says that the credentials give no access to the zone.
 func errNoZone(needs string) error {
 	return fmt.Errorf("the account has no such zone that these credentials may see: %s", needs)
 }

@@ -60,7 +60,7 @@ func TestAHostThatStaysDown(t *testing.T) {
 	})
 }
 
-// A change that took effect though its answer was lost is no second record, and
+// A change that took effect although its answer was lost creates no second record, and is
 // no error.
 func TestAChangeWhoseAnswerWasLost(t *testing.T) {
 	each(t, func(t *testing.T, d *desk) {

@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// cloudflare speaks version 4 of Cloudflare's interface. The token needs the
-// permissions Zone:Read and DNS:Edit for the zone.
+// cloudflare uses version 4 of Cloudflare's API. The token needs the permissions
+// Zone:Read and DNS:Edit for the zone.
 type cloudflare struct {
 	*api
 	sign func(*http.Request)
 }
 
-const cloudflareTTL = 60 // the shortest that every plan has
+const cloudflareTTL = 60 // the shortest that every plan allows
 
-// Codes of Cloudflare's errors for a record that is there already.
+// The codes of Cloudflare's errors for a record that already exists.
 const (
 	cloudflareExists    = "81057"
 	cloudflareIdentical = "81058"
@@ -42,7 +42,7 @@ type cloudflareZone struct {
 	Name string `json:"name"`
 }
 
-// cloudflareAnswer is the envelope of all of them.
+// cloudflareAnswer is the envelope of all answers.
 type cloudflareAnswer struct {
 	Success bool `json:"success"`
 	Errors  []struct {
@@ -55,8 +55,8 @@ type cloudflareAnswer struct {
 	} `json:"result_info"`
 }
 
-// readCloudflare reads an answer into result, which may be nil, and returns how
-// many pages there are.
+// readCloudflare parses an answer into result, which may be nil, and returns how many
+// pages there are.
 func readCloudflare(a *api, got answer, result any) (pages int, err error) {
 	var body cloudflareAnswer
 	err = json.Unmarshal(got.body, &body)
@@ -103,8 +103,8 @@ func (c *cloudflare) ask(ctx context.Context, method, path string, query url.Val
 	return readCloudflare(c.api, got, result)
 }
 
-// listCloudflare gives all items of a list to use, page by page, until it
-// returns false.
+// listCloudflare passes all items of a list to use, page by page, until use returns
+// false.
 func listCloudflare[T any](ctx context.Context, c *cloudflare, path string, query url.Values, use func(T) bool) error {
 	query.Set("per_page", "50")
 	for page := 1; page <= maxPages; page++ {

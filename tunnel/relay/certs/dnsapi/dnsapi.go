@@ -1,6 +1,6 @@
-// Package dnsapi changes the TXT records of DNS-01 challenges by the interfaces
-// of DNS hosts: Cloudflare, Route 53, AliDNS and DNSPod. It makes and removes
-// single values of _acme-challenge names and touches no other record.
+// Package dnsapi changes the TXT records of DNS-01 challenges through the APIs of DNS
+// hosts: Cloudflare, Route 53, AliDNS and DNSPod. It adds and removes single values of
+// _acme-challenge names and touches no other record.
 package dnsapi
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/libdns/libdns"
 )
 
-// Names of the hosts, as a configuration has them.
+// The hosts' names in a configuration.
 const (
 	Cloudflare = "cloudflare"
 	Route53    = "route53"
@@ -22,29 +22,28 @@ const (
 	DNSPod     = "dnspod"
 )
 
-// Names are the hosts that New knows.
+// Names lists the hosts that New supports.
 var Names = []string{Cloudflare, Route53, AliDNS, DNSPod}
 
-// Config is whom to ask, and as whom.
+// Config says which host to ask, and with which credentials.
 type Config struct {
 	Provider string // of Names
-	// Key is the public half of the credentials: an access key's id at Route 53
-	// and AliDNS, the token's id at DNSPod. Cloudflare has none.
+	// Key is the public part of the credentials: the id of an access key for Route 53 and
+	// AliDNS, the token's id for DNSPod. Cloudflare has none.
 	Key string
-	// Secret is the other half: the secret access key, or the token.
+	// Secret is the other part: the secret access key, or the token.
 	Secret string
-	// Endpoint is the https address of the interface; empty: the host's public
-	// one.
+	// Endpoint is the https address of the API. If empty, the host's public one.
 	Endpoint string
-	// Region is what requests to Route 53 are signed for; empty: us-east-1.
+	// Region is the region that requests to Route 53 are signed for. If empty, us-east-1.
 	Region string
-	// Contact is an email address that DNSPod wants in every request.
+	// Contact is an email address that DNSPod requires in every request.
 	Contact string
 	Roots   *x509.CertPool // to trust the endpoint by; nil: the system's
 }
 
-// Validate returns the field at fault and what is wrong with it. It does not
-// look at Secret, which may be elsewhere.
+// Validate returns the field at fault and what is wrong with it. It does not check
+// Secret, which may come from elsewhere.
 func (c Config) Validate() (field, fault string) {
 	if !slices.Contains(Names, c.Provider) {
 		return "provider", fmt.Sprintf("%q is not %s", c.Provider, strings.Join(Names, ", "))
@@ -74,23 +73,24 @@ func (c Config) Validate() (field, fault string) {
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// host is what is different at each of them. Names are full, in lower case and
-// without a dot at the end.
+// host is what differs between the hosts. Names are full, in lower case and without a
+// trailing dot.
 type host interface {
-	// add makes a TXT record. One that is there already is no error.
+	// add creates a TXT record. It is no error if the record already exists.
 	add(ctx context.Context, zone, name, value string) error
-	// remove takes a TXT record away. One that is not there is no error.
+	// remove deletes a TXT record. It is no error if the record does not exist.
 	remove(ctx context.Context, zone, name, value string) error
 }
 
-// Provider changes challenges' records at one host. Many may be changed at once.
+// Provider changes the records of challenges at one host. Several changes may be in
+// progress at once.
 type Provider struct {
 	name string
 	api  *api
 	host host
 }
 
-// New returns the provider that cfg tells of. It asks it for nothing yet.
+// New returns the provider described by cfg. It does not contact the host yet.
 func New(cfg Config) (*Provider, error) {
 	if field, fault := cfg.Validate(); field != "" {
 		return nil, fmt.Errorf("%s: %s", field, fault)
@@ -116,10 +116,10 @@ func New(cfg Config) (*Provider, error) {
 	return p, nil
 }
 
-// String is the host's name; nothing else of p is ever shown.
+// String returns the host's name. Nothing else of p is ever shown.
 func (p *Provider) String() string { return p.name }
 
-// GoString is the same.
+// GoString returns the same as String.
 func (p *Provider) GoString() string { return p.name }
 
 // AppendRecords adds the records of challenges to a zone.
@@ -151,7 +151,7 @@ func (p *Provider) each(zone string, records []libdns.Record, do func(zone, name
 
 func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// challenge refuses what is not the record of a challenge.
+// challenge refuses anything that is not the record of a challenge.
 func challenge(zone, name string, rr libdns.RR) error {
 	switch {
 	case rr.Type != "TXT":
@@ -166,7 +166,7 @@ func challenge(zone, name string, rr libdns.RR) error {
 	return nil
 }
 
-// relative is a name as it stands in its zone.
+// relative returns a name as it is written inside its zone.
 func relative(name, zone string) string {
 	if name == zone {
 		return "@"
@@ -174,8 +174,8 @@ func relative(name, zone string) string {
 	return strings.TrimSuffix(name, "."+zone)
 }
 
-// isValue reports whether a host's text of a TXT record is a value. Some keep
-// the quotes of the zone file.
+// isValue reports whether a host's text for a TXT record stands for a value. Some hosts
+// keep the quotes of the zone file.
 func isValue(text, value string) bool {
 	if n := len(text); n >= 2 && text[0] == '"' && text[n-1] == '"' {
 		text = text[1 : n-1]
@@ -183,5 +183,5 @@ func isValue(text, value string) bool {
 	return text == value
 }
 
-// isZone reports whether a host's name of a zone is that zone.
+// isZone reports whether a host's name for a zone stands for that zone.
 func isZone(name, zone string) bool { return plain(name) == zone }

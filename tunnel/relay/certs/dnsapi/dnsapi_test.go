@@ -26,7 +26,7 @@ const (
 	testFull   = testName + "." + testZone
 )
 
-// desk is a provider and the stand-in that it asks.
+// desk is a provider with the stand-in that it uses.
 type desk struct {
 	*Provider
 	zones *dnsapitest.Zones
@@ -55,8 +55,8 @@ func standIn(z *dnsapitest.Zones, name string) http.Handler {
 	return dnsapitest.DNSPod(z, testKey, testSecret, "默认")
 }
 
-// open starts a stand-in whose lists need several pages, and makes the provider
-// that asks it. Its pauses are noted and not waited for.
+// open starts a stand-in whose lists need several pages, and creates the provider that
+// uses it. Its pauses are recorded instead of waited for.
 func open(tb testing.TB, name string) *desk {
 	tb.Helper()
 	z := dnsapitest.NewZones("an.example.com", "example.com.test", "my-example.com", "zone.example.com")
@@ -158,7 +158,7 @@ func TestValuesComeAndGoOneByOne(t *testing.T) {
 	})
 }
 
-// A wildcard and its domain itself are proved at one name, often at once.
+// A wildcard and its domain are proved at the same name, often at the same time.
 func TestManyChallengesOfOneNameAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *desk) {
 		var all sync.WaitGroup
@@ -189,8 +189,8 @@ func TestRecordsOfOthersWithTheSameNameStay(t *testing.T) {
 	})
 }
 
-// At Route 53 the values of a name are one thing, which another node may change
-// between the reading and the writing.
+// At Route 53, the values of a name are one record set, which another node may change
+// between reading and writing.
 func TestRoute53KeepsWhatAnotherNodeAddsInBetween(t *testing.T) {
 	d := open(t, Route53)
 	d.zones.Before(func() { d.zones.Add(testZone, testFull, "of-another") })

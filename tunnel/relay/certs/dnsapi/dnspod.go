@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// dnspod speaks DNSPod's interface of tokens, at dnsapi.cn or, the international
-// one, at api.dnspod.com.
+// dnspod uses DNSPod's API with tokens, at dnsapi.cn or, internationally, at
+// api.dnspod.com.
 type dnspod struct {
 	*api
 	sign  func(form url.Values)
 	agent string
-	line  string // for visitors from everywhere
+	line  string // for visitors from anywhere
 }
 
 const (
-	dnspodTTL    = "600" // the shortest that every plan has
-	dnspodLength = 100   // items of a page
+	dnspodTTL    = "600" // the shortest that every plan allows
+	dnspodLength = 100   // items per page
 )
 
-// Codes of DNSPod's answers. Those of a list are of the list's own.
+// The codes of DNSPod's answers. The codes of a list apply to lists only.
 const (
 	dnspodDone      = "1"
 	dnspodNoDomains = "9"
@@ -38,7 +38,7 @@ func newDNSPod(a *api, cfg Config) *dnspod {
 	p := &dnspod{
 		api: a, line: "默认",
 		sign: func(form url.Values) { form.Set("login_token", token) },
-		// Accounts are locked for requests without a name, a version and an address.
+		// DNSPod locks accounts for requests without a name, a version and an address.
 		agent: a.agent + " (" + cfg.Contact + ")",
 	}
 	if a.endpoint.Hostname() == "api.dnspod.com" {
@@ -47,7 +47,7 @@ func newDNSPod(a *api, cfg Config) *dnspod {
 	return p
 }
 
-// dnspodText is a string that some answers have as a number.
+// dnspodText is a string that some answers contain as a number.
 type dnspodText string
 
 func (t *dnspodText) UnmarshalJSON(data []byte) error {
@@ -60,7 +60,7 @@ func (t *dnspodText) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// dnspodAnswer has what is read of all answers.
+// dnspodAnswer contains the fields that are read from any answer.
 type dnspodAnswer struct {
 	Status struct {
 		Code    dnspodText `json:"code"`
@@ -112,8 +112,8 @@ func (p *dnspod) ask(ctx context.Context, action string, fields url.Values) (dns
 	return readDNSPod(p.api, got)
 }
 
-// list asks for all pages; use returns how many items it saw, and whether that
-// was enough. An empty list is answered with the code none.
+// list requests all pages. use returns how many items it saw, and whether that was
+// enough. The answer for an empty list has the code none.
 func (p *dnspod) list(ctx context.Context, action string, fields url.Values, none string, use func(dnspodAnswer) (items int, enough bool)) error {
 	fields.Set("length", strconv.Itoa(dnspodLength))
 	offset := 0

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// FuzzAnswers gives anything to what reads the hosts' answers: it must end, and
-// what it says must be one line that may stand in a log.
+// FuzzAnswers passes arbitrary data to the parsers of the hosts' answers. They must
+// terminate, and their messages must be a single line that may appear in a log.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
 		`{"success":true,"errors":[],"result":[{"id":"z1","name":"example.com"}],"result_info":{"total_pages":2}}`,

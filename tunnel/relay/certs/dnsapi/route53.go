@@ -17,14 +17,14 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// route53 speaks Amazon Route 53's interface of 2013-04-01. The key needs
+// route53 uses Amazon Route 53's API of 2013-04-01. The key needs
 // route53:ListHostedZonesByName, and for the zone ListResourceRecordSets and
 // ChangeResourceRecordSets, and route53:GetChange.
 //
-// All values of a name are one record set there, which is only changed as a
-// whole. So that none of another challenge is lost, a change deletes the set as
-// it was read and makes the new one, in one batch: Route 53 refuses it if the
-// set was another in between, and it is read again.
+// All values of a name form one record set, which can only be changed as a whole. So that
+// no value of another challenge is lost, a change deletes the set as it was read and
+// creates the new one, in one batch. Route 53 refuses the batch if the set has changed in
+// between; then it is read again.
 type route53 struct {
 	*api
 	sign func(r *http.Request, body []byte) error
@@ -36,7 +36,7 @@ const (
 	route53TTL     = 60
 	changeTries    = 8
 	syncPause      = 3 * time.Second
-	syncFor        = 15 // pauses; then it is left to the look at the name servers
+	syncFor        = 15 // pauses; after that it is left to the check of the name servers
 )
 
 func newRoute53(a *api, cfg Config) *route53 {
@@ -74,7 +74,7 @@ type route53Batch struct {
 	Changes []route53Change `xml:"ChangeBatch>Changes>Change"`
 }
 
-// route53Answer has what is read of all answers.
+// route53Answer contains the fields that are read from any answer.
 type route53Answer struct {
 	Zones []struct {
 		ID      string `xml:"Id"`
@@ -93,7 +93,7 @@ type route53Answer struct {
 	Message string `xml:"Error>Message"`
 }
 
-// readRoute53 reads an answer. That a batch is wrong has a form of its own.
+// readRoute53 parses an answer. The answer for an invalid batch has its own format.
 func readRoute53(a *api, got answer) (route53Answer, error) {
 	var body route53Answer
 	err := xml.Unmarshal(got.body, &body)
@@ -113,7 +113,7 @@ func readRoute53(a *api, got answer) (route53Answer, error) {
 	return body, a.refuse(got.status, body.Code, body.Message)
 }
 
-// route53Busy reports whether the host asks for a pause, which it does with 400.
+// route53Busy reports whether the host asks for a pause, which it does with status 400.
 func route53Busy(got answer) bool {
 	if got.status != http.StatusBadRequest {
 		return false
@@ -142,7 +142,7 @@ func (p *route53) ask(ctx context.Context, method, path string, query url.Values
 	return readRoute53(p.api, got)
 }
 
-// zone returns the path of the public zone. There may be private ones of its name.
+// zone returns the path of the public zone. There may be private ones with the same name.
 func (p *route53) zone(ctx context.Context, zone string) (path string, err error) {
 	query := url.Values{"dnsname": {zone + "."}, "maxitems": {"100"}}
 	for range maxPages {
@@ -155,7 +155,7 @@ func (p *route53) zone(ctx context.Context, zone string) (path string, err error
 				return "/hostedzone/" + url.PathEscape(strings.TrimPrefix(z.ID, "/hostedzone/")) + "/rrset", nil
 			}
 		}
-		// They are in order from that name on.
+		// They are sorted, beginning with that name.
 		if !got.IsTruncated || !isZone(got.NextName, zone) {
 			break
 		}
@@ -165,7 +165,7 @@ func (p *route53) zone(ctx context.Context, zone string) (path string, err error
 	return "", errNoZone("the key needs route53:ListHostedZonesByName, and the zone must be a public one")
 }
 
-// values returns the record set of a name; nil if there is none.
+// values returns the record set of a name, or nil if there is none.
 func (p *route53) values(ctx context.Context, path, name string) (*route53Set, error) {
 	got, err := p.ask(ctx, http.MethodGet, path, url.Values{"name": {name + "."}, "type": {"TXT"}, "maxitems": {"1"}}, nil)
 	if err != nil || len(got.Sets) == 0 || got.Sets[0].Type != "TXT" || !isZone(got.Sets[0].Name, name) {
@@ -177,8 +177,8 @@ func (p *route53) values(ctx context.Context, path, name string) (*route53Set, e
 	return &got.Sets[0], nil
 }
 
-// change puts a set in place of what it makes it of; nil is no set, and an equal
-// one is left alone.
+// change replaces a set with the result of of; nil means no set. An equal set is left
+// alone.
 func (p *route53) change(ctx context.Context, zone, name string, of func(old *route53Set) *route53Set) (id string, err error) {
 	err = p.alone(ctx, func() error {
 		id, err = p.changeAlone(ctx, zone, name, of)

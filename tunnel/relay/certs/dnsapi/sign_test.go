@@ -43,8 +43,8 @@ func TestACS3IsAsPublished(t *testing.T) {
 	}
 }
 
-// Cases of the test suite that AWS publishes for version 4 of its signatures:
-// what signs here and what checks in the stand-in must both agree with them.
+// Cases from the test suite that AWS publishes for version 4 of its signatures. The code
+// that signs here and the stand-in that checks must both agree with them.
 func TestSigV4IsAsPublished(t *testing.T) {
 	const key, secret = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 	at := time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)

@@ -1,4 +1,4 @@
-// Package geotest makes databases of countries for tests.
+// Package geotest makes country databases for tests.
 package geotest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/maxmind/mmdbwriter/mmdbtype"
 )
 
-// Write writes a database of countries and regions, by CIDR, as MaxMind's own tools do.
+// Write writes a database that maps CIDRs to countries and regions, as MaxMind's own
+// tools do.
 func Write(tb testing.TB, path string, places map[string][2]string) {
 	tb.Helper()
 	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "GeoLite2-City", RecordSize: 24, IncludeReservedNetworks: true})

@@ -1,5 +1,5 @@
-// Command h2spec runs all cases of github.com/summerwind/h2spec against a
-// server whose name is asked of a DNS server of the test.
+// Command h2spec runs all cases of github.com/summerwind/h2spec against a server whose
+// name is resolved by the test's own DNS server.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", *resolver)
 	}}
-	// That cases fail is in the report.
+	// Failing cases are in the report.
 	if _, err := h2spec.Run(&c); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// AliDNS answers as Alibaba Cloud DNS's interface of 2015-01-09.
+// AliDNS answers like Alibaba Cloud DNS's API of 2015-01-09.
 func AliDNS(z *Zones, key, secret string) http.Handler {
 	var mu sync.Mutex
 	nonces := make(map[string]bool)

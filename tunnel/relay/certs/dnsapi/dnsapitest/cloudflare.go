@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Cloudflare answers as version 4 of Cloudflare's interface, under /client/v4.
+// Cloudflare answers like version 4 of Cloudflare's API, under /client/v4.
 func Cloudflare(z *Zones, token string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		z.serve(w, r.Method+" "+r.URL.Path, func(w http.ResponseWriter) { z.cloudflare(w, r, token) })
@@ -70,7 +70,7 @@ func (z *Zones) cloudflare(w http.ResponseWriter, r *http.Request, token string)
 	}
 }
 
-// cloudflareContent is a value as it is shown: texts keep the quotes.
+// cloudflareContent returns a value as the host shows it: texts keep their quotes.
 func cloudflareContent(r Record) string {
 	if r.Type == "TXT" {
 		return strconv.Quote(r.Value)

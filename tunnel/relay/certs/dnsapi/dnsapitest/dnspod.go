@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// what DNSPod wants of a client: its name, its version and an address.
+// dnspodAgent matches what DNSPod requires of a client: its name, its version and an
+// address.
 var dnspodAgent = regexp.MustCompile(`^[A-Za-z][A-Za-z ]*/\S+ \([^@() ]+@[^@() ]+\)$`)
 
-// DNSPod answers as DNSPod's interface of tokens.
+// DNSPod answers like DNSPod's API with tokens.
 func DNSPod(z *Zones, id, token, line string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		action := strings.Trim(r.URL.Path, "/")
@@ -102,7 +103,7 @@ func dnspodResult(w http.ResponseWriter, key string, value any) {
 	writeJSON(w, http.StatusOK, map[string]any{"status": map[string]string{"code": "1", "message": "Action completed successful"}, key: value})
 }
 
-// dnspodError is an answer of status 200, too.
+// dnspodError answers with an error, which has status 200 as well.
 func dnspodError(w http.ResponseWriter, code, message string) {
 	writeJSON(w, http.StatusOK, map[string]any{"status": map[string]string{"code": code, "message": message}})
 }

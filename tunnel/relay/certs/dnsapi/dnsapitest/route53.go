@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Route53 answers as Amazon Route 53's interface of 2013-04-01.
+// Route53 answers like Amazon Route 53's API of 2013-04-01.
 func Route53(z *Zones, key, secret, region string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		z.serve(w, r.Method+" "+r.URL.Path, func(w http.ResponseWriter) {
@@ -62,7 +62,7 @@ func (z *Zones) route53(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// route53Zones lists zones in the order of their labels from the last on.
+// route53Zones lists zones sorted by their labels, from the last to the first.
 func (z *Zones) route53Zones(w http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -92,7 +92,7 @@ func (z *Zones) route53Zones(w http.ResponseWriter, r *http.Request) {
 	writeXML(w, http.StatusOK, fmt.Sprintf("<ListHostedZonesByNameResponse><HostedZones>%s</HostedZones><IsTruncated>%v</IsTruncated>%s</ListHostedZonesByNameResponse>", b.String(), more != "", more))
 }
 
-// sets are the record sets of a zone; the caller holds mu.
+// sets returns the record sets of a zone. The caller must hold mu.
 func (z *Zones) sets(zone string) []setXML {
 	var sets []setXML
 	for _, r := range z.records[zone] {
@@ -130,7 +130,7 @@ func (z *Zones) route53Sets(w http.ResponseWriter, r *http.Request, zone string)
 	writeXML(w, http.StatusOK, "<ListResourceRecordSetsResponse><ResourceRecordSets>"+b.String()+"</ResourceRecordSets><IsTruncated>false</IsTruncated></ListResourceRecordSetsResponse>")
 }
 
-// route53Change takes all changes of a batch or none.
+// route53Change applies all changes of a batch or none.
 func (z *Zones) route53Change(w http.ResponseWriter, zone string, body []byte) {
 	var in struct {
 		XMLName xml.Name `xml:"https://route53.amazonaws.com/doc/2013-04-01/ ChangeResourceRecordSetsRequest"`

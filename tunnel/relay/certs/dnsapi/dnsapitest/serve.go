@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Serve runs a stand-in by TLS until the end of the test. It returns its
-// address, and the certificate to trust it by, as PEM.
+// Serve runs a stand-in over TLS until the end of the test. It returns its address, and
+// the certificate to trust it by, as PEM.
 func Serve(tb testing.TB, handler http.Handler) (url string, ca []byte) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -26,8 +26,8 @@ func mac(key []byte, data string) []byte {
 	return m.Sum(nil)
 }
 
-// VerifySigV4 checks the signature of a request as version 4 of AWS's
-// signatures is documented.
+// VerifySigV4 checks the signature of a request according to the documentation of version
+// 4 of AWS's signatures.
 func VerifySigV4(r *http.Request, body []byte, key, secret, region, service string, now time.Time) error {
 	credential, names, signature, err := authorization(r, "AWS4-HMAC-SHA256")
 	if err != nil {
@@ -61,8 +61,8 @@ func awsPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// VerifyACS3 checks the signature of a request as version 3 of Alibaba Cloud's
-// signatures is documented.
+// VerifyACS3 checks the signature of a request according to the documentation of version
+// 3 of Alibaba Cloud's signatures.
 func VerifyACS3(r *http.Request, body []byte, key, secret string, now time.Time) error {
 	credential, names, signature, err := authorization(r, "ACS3-HMAC-SHA256")
 	if err != nil {
@@ -79,7 +79,7 @@ func VerifyACS3(r *http.Request, body []byte, key, secret string, now time.Time)
 	case len(r.Header.Get("X-Acs-Signature-Nonce")) < 16:
 		return errors.New("the nonce is short")
 	}
-	// All of these that a request has must be signed.
+	// Any of these that a request has must be signed.
 	need := []string{"host"}
 	for name := range r.Header {
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-acs-") || name == "content-type" {
@@ -97,7 +97,7 @@ func VerifyACS3(r *http.Request, body []byte, key, secret string, now time.Time)
 	return nil
 }
 
-// authorization reads the header that both have.
+// authorization parses the header that both schemes use.
 func authorization(r *http.Request, scheme string) (credential string, names []string, signature string, err error) {
 	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), scheme+" ")
 	if !ok {
@@ -130,7 +130,7 @@ func headers(r *http.Request, names []string) string {
 	return b.String()
 }
 
-// canonicalQuery puts a query in order, byte by byte as RFC 3986 has it.
+// canonicalQuery sorts a query byte by byte, encoded according to RFC 3986.
 func canonicalQuery(query url.Values) string {
 	var parts []string
 	for name, values := range query {

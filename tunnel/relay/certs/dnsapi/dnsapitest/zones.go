@@ -1,7 +1,6 @@
-// Package dnsapitest has stand-ins for the interfaces of DNS hosts, written
-// after what the hosts document: they check credentials and signatures by
-// themselves, give lists in small pages, and fail when they are told to. It is
-// for tests alone.
+// Package dnsapitest provides stand-ins for the APIs of DNS hosts, written from the
+// hosts' documentation. They check credentials and signatures independently, return lists
+// in small pages, and fail on request. It is for tests only.
 package dnsapitest
 
 import (
@@ -20,16 +19,16 @@ type Record struct {
 	TTL                   int
 }
 
-// Fault is an answer in place of the right one.
+// Fault is an answer to give instead of the right one.
 type Fault struct {
 	Status int
 	Header map[string]string
 	Body   string
 }
 
-// Zones are what a stand-in serves. Names are full and without a dot at the end.
+// Zones is what a stand-in serves. Names are full and without a trailing dot.
 type Zones struct {
-	// PageSize is the most that a list answers with, whatever is asked for.
+	// PageSize is the maximum length of an answer's list, whatever is requested.
 	PageSize int
 
 	mu      sync.Mutex
@@ -41,12 +40,12 @@ type Zones struct {
 	asked   []string
 	refused []string
 	changes int
-	lose    bool   // the next change's answer
-	before  func() // once, between the reading and the writing of a change
+	lose    bool   // lose the next change's answer
+	before  func() // runs once, between the reading and the writing of a change
 }
 
-// NewZones returns zones of these names, in which there are records that no
-// challenge may touch.
+// NewZones returns zones with the given names. They contain records that no challenge may
+// touch.
 func NewZones(names ...string) *Zones {
 	z := &Zones{PageSize: 2, private: make(map[int]bool), records: make(map[string][]Record)}
 	for _, name := range names {
@@ -66,7 +65,7 @@ func (z *Zones) AddPublic(name string) {
 	z.add(name, Record{Name: "_acme-challenge." + name, Type: "CAA", Value: "0 issue", TTL: 120})
 }
 
-// AddPrivate adds a zone of that name that is not a public one.
+// AddPrivate adds a zone with that name that is not public.
 func (z *Zones) AddPrivate(name string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -74,7 +73,7 @@ func (z *Zones) AddPrivate(name string) {
 	z.private[len(z.names)-1] = true
 }
 
-// add makes a record; the caller holds mu or is alone.
+// add creates a record. The caller must hold mu or be alone.
 func (z *Zones) add(zone string, r Record) string {
 	z.last++
 	r.ID = strconv.Itoa(1000 + z.last)
@@ -82,14 +81,14 @@ func (z *Zones) add(zone string, r Record) string {
 	return r.ID
 }
 
-// Fail answers the next requests with these, one each.
+// Fail answers the next requests with faults, one each.
 func (z *Zones) Fail(faults ...Fault) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.faults = append(z.faults, faults...)
 }
 
-// LoseNextChange lets the next change take effect and answers it with 502.
+// LoseNextChange applies the next change but answers it with 502.
 func (z *Zones) LoseNextChange() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -103,14 +102,14 @@ func (z *Zones) Before(do func()) {
 	z.before = do
 }
 
-// Add makes a TXT record as somebody else.
+// Add creates a TXT record on behalf of somebody else.
 func (z *Zones) Add(zone, name, value string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.add(zone, Record{Name: name, Type: "TXT", Value: value, TTL: 60})
 }
 
-// Texts are the values of a name's TXT records.
+// Texts returns the values of a name's TXT records.
 func (z *Zones) Texts(name string) []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -126,7 +125,7 @@ func (z *Zones) Texts(name string) []string {
 	return texts
 }
 
-// All are the records of all zones, without their ids, in order.
+// All returns the records of all zones, without their ids, in order.
 func (z *Zones) All() []Record {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -143,35 +142,35 @@ func (z *Zones) All() []Record {
 	return all
 }
 
-// Asked are the requests so far, as "METHOD path" or an action's name.
+// Asked returns the requests so far, as "METHOD path" or an action's name.
 func (z *Zones) Asked() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return slices.Clone(z.asked)
 }
 
-// Refused says why requests were refused for what they are.
+// Refused returns why requests were refused as invalid.
 func (z *Zones) Refused() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return slices.Clone(z.refused)
 }
 
-// Changes is how many changes took effect.
+// Changes returns how many changes took effect.
 func (z *Zones) Changes() int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.changes
 }
 
-// refuse notes why a request is not what the host documents.
+// refuse records why a request does not follow the host's documentation.
 func (z *Zones) refuse(why string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.refused = append(z.refused, why)
 }
 
-// serve notes what is asked, and answers with a fault if one is due.
+// serve records the request, and answers with a fault if one is due.
 func (z *Zones) serve(w http.ResponseWriter, what string, do func(http.ResponseWriter)) {
 	z.mu.Lock()
 	z.asked = append(z.asked, what)
@@ -206,7 +205,7 @@ func (z *Zones) serve(w http.ResponseWriter, what string, do func(http.ResponseW
 	_, _ = w.Write([]byte(fault.Body))
 }
 
-// changing runs what Before was given. The caller must not hold mu.
+// changing runs the function passed to Before. The caller must not hold mu.
 func (z *Zones) changing() {
 	z.mu.Lock()
 	do := z.before
@@ -217,7 +216,7 @@ func (z *Zones) changing() {
 	}
 }
 
-// page cuts a list; from counts from 0.
+// page returns a page of a list. from counts from 0.
 func page[T any](list []T, from, size int) []T {
 	if from >= len(list) || from < 0 {
 		return nil
@@ -225,12 +224,12 @@ func page[T any](list []T, from, size int) []T {
 	return list[from:min(len(list), from+size)]
 }
 
-// has reports whether zone has that record; the caller holds mu.
+// has reports whether a zone has a record. The caller must hold mu.
 func (z *Zones) has(zone, name, kind, value string) bool {
 	return slices.ContainsFunc(z.records[zone], func(r Record) bool { return r.Name == name && r.Type == kind && r.Value == value })
 }
 
-// drop removes a record of a zone; the caller holds mu.
+// drop removes a record of a zone. The caller must hold mu.
 func (z *Zones) drop(zone, id string) bool {
 	n := len(z.records[zone])
 	z.records[zone] = slices.DeleteFunc(z.records[zone], func(r Record) bool { return r.ID == id })
@@ -239,7 +238,7 @@ func (z *Zones) drop(zone, id string) bool {
 
 func inZone(name, zone string) bool { return name == zone || strings.HasSuffix(name, "."+zone) }
 
-// full is the whole name of what a zone calls rr.
+// full returns the full name of what a zone calls rr.
 func full(rr, zone string) string {
 	if rr == "@" || rr == "" {
 		return zone
