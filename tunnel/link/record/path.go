@@ -83,8 +83,7 @@ func (c *Conn) pathMessage(plain []byte, in *inbound) {
 			c.sendPath(pathResponse, plain[1:], &from)
 		}
 	case pathResponse:
-		if c.pending.path.sock != nil && c.pending.path.same(&from) &&
-			subtle.ConstantTimeCompare(plain[1:], c.pending.token[:]) == 1 {
+		if c.pending.path.same(&from) && subtle.ConstantTimeCompare(plain[1:], c.pending.token[:]) == 1 {
 			c.pending = challenge{}
 			c.leaveDetour(c.at.Swap(&from).sock, in.src)
 			if c.listener != nil {

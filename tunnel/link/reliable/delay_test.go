@@ -3,6 +3,7 @@ package reliable
 import (
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -27,4 +28,42 @@ func TestAckDelayBeyondAllBounds(t *testing.T) {
 			t.Errorf("the shortest round trip is %v", got)
 		}
 	})
+}
+
+// TestAcknowledgementsComeInTime: a single packet's within the delay that round trips are
+// corrected by, and at once for every second one and for one behind a gap. A writer who
+// waits longer sends again what has arrived, and learns late of what has not.
+func TestAcknowledgementsComeInTime(t *testing.T) {
+	const trip = 10 * time.Millisecond
+	for name, c := range map[string]struct {
+		packets int
+		gap     uint64 // numbers that are missing before them
+		want    time.Duration
+	}{
+		"one":          {1, 0, trip + maxAckDelay},
+		"two":          {2, 0, trip},
+		"behind a gap": {1, 1, trip},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, near, Config{}, func(w *world) {
+				st, _ := pair(t, w.a, w.b)
+				time.Sleep(5 * time.Second) // what both do at first is over
+				w.carA.setSteal(func() uint64 { return c.gap })
+				for range c.packets {
+					if _, err := st.Write([]byte("small")); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait() // it has left
+				}
+				time.Sleep(c.want - time.Millisecond)
+				if got := w.a.Stats().InFlight; got == 0 {
+					t.Errorf("it is acknowledged before %v, want after", c.want)
+				}
+				time.Sleep(2 * time.Millisecond)
+				if got := w.a.Stats().InFlight; got != 0 {
+					t.Errorf("%d bytes are not acknowledged after %v", got, c.want)
+				}
+			})
+		})
+	}
 }

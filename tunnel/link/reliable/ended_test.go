@@ -68,3 +68,26 @@ func TestStreamEndsWhileItsWriterCopies(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionEndsWithItsCarrier: who reads does not wait for a peer that cannot come
+// back, and nobody is told of a peer that has gone silent.
+func TestSessionEndsWithItsCarrier(t *testing.T) {
+	inBubble(t, near, Config{}, func(w *world) {
+		_, in := pair(t, w.a, w.b)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := io.ReadAll(in)
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		w.carB.Close()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, net.ErrClosed) || errors.Is(err, ErrTimeout) || w.b.Err() != err {
+				t.Errorf("read: got %v, want the end of the carrier", err)
+			}
+		case <-time.After(time.Second):
+			t.Fatal("a reader waits though the carrier is closed")
+		}
+	})
+}

@@ -115,6 +115,7 @@ func TestFramesAtTheirBoundsAreTaken(t *testing.T) {
 		"ack gap down to zero": {frameAck, 5, 0, 1, 0, 3, 0},
 		"ack of many ranges":   manyRanges(maxAckRanges - 1),
 		"long reason":          longReason(maxReason),
+		"reason cut to size":   appendClose(nil, codeNone, strings.Repeat("x", maxReason+1)),
 	} {
 		var f frame
 		if n, err := decodeFrame(b, &f); err != nil || n != len(b) {
@@ -157,6 +158,7 @@ func FuzzFrames(f *testing.F) {
 // FuzzRanges holds the sets of numbers against a plain bitmap.
 func FuzzRanges(f *testing.F) {
 	f.Add([]byte{1, 5, 10, 20, 5, 10, 0, 30, 129, 3})
+	f.Add(random(20_000))
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		var set intervals
 		var bits [512]bool
@@ -194,6 +196,13 @@ func FuzzRanges(f *testing.F) {
 	})
 }
 
+// random are n bytes, the same each time.
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	return b
+}
+
 // FuzzPieces holds what has come of a stream against a plain bitmap: in runs that
 // are split and joined, as the numbers are spread.
 func FuzzPieces(f *testing.F) {
@@ -203,6 +212,13 @@ func FuzzPieces(f *testing.F) {
 	}
 	f.Add(many)
 	f.Add(append(many, 0, 0, 255, 10, 1, 200))
+	joined := random(9_000) // with one in eight that touches several, also of the next run
+	for i := 2; i < len(joined); i += 3 {
+		if joined[i] = joined[i] % 16; i%8 > 0 {
+			joined[i] = 0
+		}
+	}
+	f.Add(slices.Concat(many, joined))
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		var p pieces
 		var bits [1024 + 256*8]bool
@@ -246,33 +262,61 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// FuzzReceived holds the ranges of an ACK to what has arrived.
+// FuzzReceived holds what an ACK tells to what has arrived and was not forgotten: what
+// it leaves out is sent again for nothing, and what it adds is lost.
 func FuzzReceived(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 4, 6, 5, 3, 200, 9})
+	f.Add(random(20_000))
 	f.Fuzz(func(t *testing.T, numbers []byte) {
 		var r received
 		seen := make(map[uint64]bool)
-		var base uint64
+		var base, newest uint64
 		for i, n := range numbers {
 			number := base + uint64(n)
-			if i%16 == 15 {
+			switch i % 16 {
+			case 14: // in order
+				number = newest + 1
+			case 15:
 				base += 100
 			}
-			r.add(number)
+			gap := len(seen) > 0 && number != newest+1
+			fresh, reordered := r.add(number)
+			if fresh == seen[number] || fresh && reordered != gap {
+				t.Fatalf("%d after %d: fresh %v, reordered %v, want %v, %v", number, newest, fresh, reordered, !seen[number], gap)
+			}
 			seen[number] = true
-			if n == 77 {
+			newest = max(newest, number)
+			floor := r.floor
+			switch n {
+			case 77:
 				r.forget(number)
+				floor = max(floor, number+1)
+			case 78:
+				r.forget(newest)
+				floor = newest + 1
 			}
 			ranges := r.ranges(nil)
-			if len(ranges) > keptRanges {
-				t.Fatalf("%d ranges", len(ranges))
+			if floor = min(floor, ranges[0].lo); len(ranges) > keptRanges || ranges[0].hi != newest || r.floor != floor {
+				t.Fatalf("%d ranges, the newest %v, from %d on; want up to %d and from %d on", len(ranges), ranges[0], r.floor, newest, floor)
 			}
+			told := 0
 			for _, e := range ranges {
 				for v := e.lo; v <= e.hi; v++ {
 					if !seen[v] {
 						t.Fatalf("tells %d, which never arrived", v)
 					}
+					told++
 				}
+			}
+			for v := range seen {
+				if v >= r.floor {
+					told--
+				} else {
+					delete(seen, v)
+				}
+			}
+			if told != 0 {
+				t.Fatalf("%d more are told than are to be: %v from %d on", told, ranges, r.floor)
 			}
 		}
 	})

@@ -110,17 +110,14 @@ func (r *received) add(number uint64) (fresh, reordered bool) {
 	return true, reordered
 }
 
-// forget stops telling numbers up to largest: the peer knows that we know.
+// forget stops telling numbers up to largest: the peer knows that we know. The newest
+// range is always told.
 func (r *received) forget(largest uint64) {
-	if n := len(r.set); n == 0 || largest >= r.set[n-1].lo {
-		if n > 0 && n-1 > 0 {
-			r.floor = r.set[n-1].lo
-			r.set = slices.Delete(r.set, 0, n-1)
-		}
-		return
+	if n := len(r.set); n > 0 {
+		end := min(largest+1, r.set[n-1].lo)
+		r.set.remove(0, end)
+		r.floor = max(r.floor, end)
 	}
-	r.set.remove(0, largest+1)
-	r.floor = max(r.floor, largest+1)
 }
 
 // ranges appends what an ACK tells, newest first, ends included.

@@ -137,3 +137,35 @@ func TestServingEndsWithTheSession(t *testing.T) {
 		}
 	})
 }
+
+// TestServingEndsAfterItsHandler: who stops to serve may let go of what the handler uses.
+func TestServingEndsAfterItsHandler(t *testing.T) {
+	inBubble(t, near, Config{}, func(w *world) {
+		ctx, cancel := context.WithCancel(context.Background())
+		release := make(chan struct{})
+		ended := make(chan error, 1)
+		go func() {
+			ended <- w.b.ServeDatagrams(ctx, func([][]byte) { <-release })
+		}()
+		if err := w.a.SendDatagram([]byte("slow")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		cancel()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("it has ended while its handler is being called")
+		default:
+		}
+		close(release)
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("it ended with %v", err)
+			}
+		case <-time.After(time.Second):
+			t.Fatal("it goes on though its handler has returned")
+		}
+	})
+}
