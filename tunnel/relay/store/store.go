@@ -1,9 +1,8 @@
-// Package store keeps what a relay must not lose or shares with other nodes:
-// clients, claims on names and ports, policies, settings and access events. It
-// is NATS JetStream behind typed methods: a server inside the process by
-// default, whose every write is on the disk before it is acknowledged, or an
-// external cluster; the same code either way. Reads come from memory, kept
-// current by watches. Nothing outside of its folder imports NATS.
+// Package store keeps what a relay must not lose or shares with other nodes: clients, claims
+// on names and ports, policies, settings and access events. It wraps NATS JetStream in typed
+// methods. The server runs inside the process by default, with every write on disk before it
+// is acknowledged, or is an external cluster; the code is the same for both. Reads are served
+// from memory, which watches keep current. Nothing outside this directory imports NATS.
 package store
 
 import (

@@ -1,7 +1,7 @@
-// Package backlog bounds what waits in memory by HTTP/2 and HTTP/3: answers for visitors
-// who do not read them, and requests for origins that do not take them. What is too
-// much is given up, beginning with what has waited longest. It reads through, and
-// knows neither visitors nor agents.
+// Package backlog bounds the memory that HTTP/2 and HTTP/3 take for buffered data: answers
+// that visitors do not read, and requests that origins do not read. When there is too much, it
+// gives up visits, starting with those that have waited longest. It wraps readers and knows
+// nothing of visitors or agents.
 package backlog
 
 import (

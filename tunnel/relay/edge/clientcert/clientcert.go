@@ -1,5 +1,5 @@
-// Package clientcert asks visitors for certificates while TLS is agreed on, and keeps
-// what they present. What that is worth is for a policy to say, of each request.
+// Package clientcert asks visitors for certificates during the TLS handshake and keeps what
+// they present. A policy then decides, for each request, what the certificates are worth.
 package clientcert
 
 import (

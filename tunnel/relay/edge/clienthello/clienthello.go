@@ -1,5 +1,6 @@
-// Package clienthello reads what a connection of TLS begins with: the name and the
-// protocols that it asks for. What was read is left to whoever answers.
+// Package clienthello reads the beginning of a TLS connection: the server name and the
+// protocols that the client asks for. The bytes read are kept for whoever answers the
+// handshake.
 package clienthello
 
 import (

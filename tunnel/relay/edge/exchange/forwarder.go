@@ -1,8 +1,8 @@
-// Package exchange forwards requests by HTTP to origins, and their answers back: by HTTP/1.1
-// over streams of its own (exchange.go, with request.go, upload.go and answer.go; switch.go
-// is for changes of protocol), and by HTTP/2 (route.go). While nothing of a request's body
-// is gone, the next origin is tried where one cannot be reached. Whose request it is,
-// whether it is let in, and what is said where none answers is of others.
+// Package exchange forwards HTTP requests to origins and returns their answers: by HTTP/1.1
+// over its own streams (exchange.go, with request.go, upload.go and answer.go; switch.go
+// handles changes of protocol), and by HTTP/2 (route.go). If an origin cannot be reached and
+// none of the request's body has been sent, it tries the next one. Its callers find the
+// endpoint, decide whether the request is let in, and answer it if no origin does.
 package exchange
 
 import (

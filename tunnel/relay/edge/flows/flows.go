@@ -1,7 +1,6 @@
-// Package flows tells apart the UDP flows that share a session's datagrams: it gives
-// each a number, and brings what an agent sends to the flow that it is for, fragments
-// put together. Where visitors' packets come from, and what a flow may carry, is
-// decided above it.
+// Package flows multiplexes UDP flows over a session's datagrams: it numbers the flows,
+// reassembles fragments, and delivers what an agent sends to the flow that it is for. Its
+// callers receive the visitors' packets and decide what a flow may carry.
 package flows
 
 import (

@@ -1,5 +1,6 @@
-// Package h3 serves visitors by HTTP/3: it lets their connections in, tells when one asks
-// for nothing, and has requests be answered as those of HTTP/1.1 and HTTP/2 are.
+// Package h3 serves visitors over HTTP/3: it admits their connections, reports when a
+// connection is idle, and has requests answered in the same way as those over HTTP/1.1 and
+// HTTP/2.
 package h3
 
 import (

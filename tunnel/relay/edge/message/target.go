@@ -1,7 +1,8 @@
-// Package message is what a request and its answer become on their way between a
-// visitor and an origin (RFC 9110, section 7.6): the target as it was written, fields
-// of one connection left out, the fields that tell of the visitor and of the way, and
-// the changes that a tunnel asks for. Streams, bodies and who may come are of others.
+// Package message rewrites a request and its answer on their way between a visitor and an
+// origin (RFC 9110, section 7.6): it keeps the target as it was written, drops the fields that
+// belong to one connection, adds the fields that describe the visitor and the way the request
+// came, and makes the changes that a tunnel asks for. It does not deal with streams, bodies or
+// access control.
 package message
 
 import (

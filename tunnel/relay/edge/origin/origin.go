@@ -1,7 +1,7 @@
-// Package origin reaches origins, the local services that tunnels publish, by streams
-// of their agents' sessions: raw ones (Conn), pooled ones for requests by HTTP/1.1
-// (Stream), and a transport for HTTP/2. What is sent and what becomes of the answer is
-// of others, and so is which origin a visitor gets.
+// Package origin reaches origins, the local services that tunnels publish, over streams of
+// their agents' sessions: raw streams (Conn), pooled streams for HTTP/1.1 requests (Stream),
+// and a transport for HTTP/2. Its callers choose the origin of a visitor, and decide what is
+// sent and what happens to the answer.
 package origin
 
 import (

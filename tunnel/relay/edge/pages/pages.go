@@ -1,6 +1,6 @@
-// Package pages is what visitors see in place of a site: the operator's pages, or the
-// built-in one, or the same as JSON or for gRPC where a visitor would rather have
-// that. What is to be said is decided above it.
+// Package pages renders what visitors see instead of a site: the operator's page or the
+// built-in one, or the same message as JSON or for gRPC if the visitor prefers that. Its
+// callers decide what the page says.
 package pages
 
 import (

@@ -1,6 +1,6 @@
-// Package presence knows the visits that an endpoint has now, and ends those that may no
-// longer be: of whom a policy lets in no more, whom a private tunnel invites no more, or
-// of whom no byte moves. Who that is, is for the caller to say.
+// Package presence tracks the current visits of an endpoint and ends those that may not
+// continue: visitors that a policy no longer admits, guests that a private tunnel no longer
+// invites, and visits on which no byte moves. The caller decides which visits those are.
 package presence
 
 import (

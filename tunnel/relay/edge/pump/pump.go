@@ -1,4 +1,4 @@
-// Package pump moves bytes both ways between a visitor and a stream, until both
+// Package pump copies bytes in both directions between a visitor and a stream until both
 // directions have ended, and counts them.
 package pump
 

@@ -1,8 +1,8 @@
-// Package routing is what a relay serves: which endpoint a visitor's name, port or target
-// leads to, which tunnels of which agents are behind it, and in what order they are to be
-// tried. It knows the visits of each endpoint, so that one that is given back is watched
-// until the last of them has ended. How visitors are served is of others, and who may have
-// which name or port is decided above it.
+// Package routing holds what a relay serves: which endpoint a visitor's name, port or target
+// leads to, which agents' tunnels are behind that endpoint, and in which order to try them. It
+// tracks the visits of each endpoint, so that an endpoint that was given back remains known
+// until its last visit ends. Other packages serve the visitors and decide who may have which
+// name or port.
 package routing
 
 import (

@@ -1,6 +1,7 @@
-// Package udp serves the public ports of udp endpoints: each visitor's address has a flow,
-// whose packets go as datagrams of the session that its tunnel is behind. It bounds flows
-// and what goes back to addresses that may be forged. Who is let in is for the edge to say.
+// Package udp serves the public ports of udp endpoints. Each visitor's address has a flow,
+// whose packets travel as datagrams of the session that the tunnel belongs to. The package
+// limits the number of flows, and how much is sent to addresses that may be forged. The edge
+// decides who is let in.
 package udp
 
 import (

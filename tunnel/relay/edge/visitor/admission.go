@@ -1,7 +1,7 @@
-// Package visitor is who comes to the edge: a visitor's connection (Conn), whose own
-// address is found where a load balancer stands between, and the Admission that counts
-// connections and requests by address, turns away what is too many, and knows who asks
-// for nothing and can make room. What visitors ask for is of others.
+// Package visitor deals with those who connect to the edge. A Conn is a visitor's connection,
+// with the visitor's own address even behind a load balancer. The Admission counts connections
+// and requests by address, turns away those over a limit, and knows which connections are idle
+// and can make room. What visitors ask for is handled elsewhere.
 package visitor
 
 import (

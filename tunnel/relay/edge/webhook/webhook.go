@@ -1,6 +1,6 @@
-// Package webhook holds the bodies of webhooks until their signatures are found right,
-// within what may be held of an address, an endpoint and a node. Which signature is
-// right is for a policy to say, and how a body comes for whoever serves it.
+// Package webhook holds the bodies of webhooks until their signatures have been verified,
+// within limits per address, endpoint and node. A policy decides which signatures are valid,
+// and the caller provides the body.
 package webhook
 
 import (

@@ -1,6 +1,5 @@
-// Package websocket has WebSockets that are asked for by extended CONNECT be upgrades of
-// HTTP/1.1, which origins know, and takes the origin's answer back to the visitor's
-// stream.
+// Package websocket turns WebSockets that are requested by extended CONNECT into HTTP/1.1
+// upgrades, which origins understand, and returns the origin's answer on the visitor's stream.
 package websocket
 
 import (

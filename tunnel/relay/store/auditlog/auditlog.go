@@ -1,6 +1,6 @@
-// Package auditlog keeps the chain of audit entries in a stream that refuses to delete.
-// Writers on several nodes make one chain: an entry is taken only if its writer knew the
-// one before it. How entries are chained is package audit's.
+// Package auditlog keeps the chain of audit entries in a stream that does not allow deletion.
+// Writers on several nodes build one chain: an entry is accepted only if its writer knew the
+// previous one. Package audit defines how entries are chained.
 package auditlog
 
 import (

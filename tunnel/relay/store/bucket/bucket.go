@@ -1,7 +1,7 @@
-// Package bucket reads and writes the buckets of JetStream, as a key-value store that
-// several nodes share: it tries again while nobody answers, and each write names the
-// revision that it replaces, so that none is made twice, and none undoes one that came
-// after it. What is kept, and in which form, is its callers'.
+// Package bucket reads and writes JetStream buckets, used as a key-value store that several
+// nodes share. It retries while no server answers. Each write names the revision that it
+// replaces, so that no write is made twice or undoes a later one. Its callers decide what is
+// kept, and in which form.
 package bucket
 
 import (

@@ -1,6 +1,6 @@
-// Package certificates keeps what an ACME client needs in a bucket: accounts,
-// certificates with their keys, challenges under way, and the locks that let one node at
-// a time ask for a certificate. Who asks for which is the client's.
+// Package certificates keeps what an ACME client needs in a bucket: accounts, certificates
+// with their keys, challenges in progress, and locks that let only one node at a time request
+// a certificate. The client decides who requests which certificate.
 package certificates
 
 import (

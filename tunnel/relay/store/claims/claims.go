@@ -1,6 +1,6 @@
-// Package claims keeps who has which name or port: clients' claims by what they claim,
-// and the tunnels that hold them. Of several nodes that give one away at once, one does.
-// What a client may have, and which tunnel is away, its callers say.
+// Package claims records who has which name or port: the clients' claims, by what is claimed,
+// and the tunnels that hold them. If several nodes give out the same name at the same time,
+// only one succeeds. Its callers decide what a client may have and which tunnels are away.
 package claims
 
 import (

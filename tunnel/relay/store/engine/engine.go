@@ -1,8 +1,8 @@
-// Package engine is the JetStream that the store keeps its state in: a server inside
-// the process by default, whose every write is on the disk before it is acknowledged,
-// or an external cluster, with the same face. It holds the data folder, makes buckets
-// and streams with as many copies as there shall be, and brings a server back whose
-// disk was full. What is kept in them is its callers'.
+// Package engine provides the JetStream in which the store keeps its state: a server inside
+// the process by default, with every write on disk before it is acknowledged, or an external
+// cluster, behind the same API. It locks the data folder, creates buckets and streams with the
+// right number of replicas, and restores a server whose disk was full. Its callers decide what
+// is kept.
 package engine
 
 import (

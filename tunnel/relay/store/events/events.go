@@ -1,6 +1,6 @@
-// Package events keeps the access events of a relay in a stream, in batches, for a time
-// and up to a size: it stores them, walks over them newest first, and follows what any
-// node stores. What an event is, is package wire's; what is looked for, its callers'.
+// Package events keeps a relay's access events in a stream, in batches, limited by age and
+// size. It stores events, walks over them newest first, and follows those that any node
+// stores. Package wire defines the events; callers decide what to search for.
 package events
 
 import (

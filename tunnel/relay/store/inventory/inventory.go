@@ -1,7 +1,7 @@
-// Package inventory lists what the tables of a store have, in a file beside the store.
-// What a damaged disk, or a copy of an older folder, has taken out of the store is told
-// by it from what was never there: the store's own files do not say. What the tables
-// are is its callers'.
+// Package inventory lists the contents of a store's tables in a file beside the store. With
+// the list, values that were lost to a damaged disk or to a copy of an older folder can be
+// told from values that never existed, which the store's own files do not show. Its callers
+// supply the tables.
 package inventory
 
 import (

@@ -1,7 +1,6 @@
-// Package leader asks the leader of one bucket of JetStream. The library asks
-// whichever server keeps the bucket, and watches are served by any of them: that one
-// may lag behind, and after a crash for many minutes. What is asked here is answered
-// by the leader alone.
+// Package leader queries the leader of a JetStream bucket. The NATS library queries any server
+// that keeps the bucket, and any of them serves watches; such a server may lag behind, after a
+// crash for many minutes. Queries made here are answered by the leader only.
 package leader
 
 import (

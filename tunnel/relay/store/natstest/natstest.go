@@ -1,6 +1,5 @@
-// Package natstest runs NATS servers for tests, as an operator would run them
-// beside the relay: inside the test's process, alone or as a cluster. It also has
-// buckets that misbehave.
+// Package natstest runs NATS servers for tests as an operator would run them beside the relay:
+// inside the test process, alone or as a cluster. It also provides buckets that misbehave.
 package natstest
 
 import (

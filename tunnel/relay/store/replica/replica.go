@@ -1,6 +1,6 @@
-// Package replica is a node's copy of what a bucket has, by revisions: what is newer
-// replaces what is older, whichever comes first. Its listeners hear of changes in the
-// order of revisions. Where revisions and values come from is its callers'.
+// Package replica holds a node's copy of the contents of a bucket. Newer revisions replace
+// older ones, in whatever order they arrive, and listeners learn of changes in the order of
+// revisions. Its callers supply the revisions and values.
 package replica
 
 import (

@@ -1,5 +1,5 @@
-// Package scope says what a client may have: types of tunnels, names, ports, how many
-// and how much. It checks and compares; whoever counts is elsewhere.
+// Package scope describes what a client may have: types of tunnels, names, ports, and limits
+// on number and volume. It validates and compares; counting is done elsewhere.
 package scope
 
 import (

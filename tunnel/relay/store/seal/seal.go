@@ -1,6 +1,6 @@
-// Package seal closes values with the operator's secret, so that whoever reads a
-// disk or traffic does not have them. What a value is called is sealed with it. Who
-// closes what, and in which form it is kept, is the caller's.
+// Package seal encrypts values with the operator's secret, so that someone who reads a disk or
+// traffic does not obtain them. A value's name is authenticated with it. The caller decides
+// who seals what, and how it is stored.
 package seal
 
 import (

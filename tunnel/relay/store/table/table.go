@@ -1,8 +1,8 @@
-// Package table has typed tables over the buckets of JetStream, each with a copy in
-// memory that is read, that its own writes reach at once, and that follows those of
-// other nodes: by a watch, by notices, by what they tell each other, and by asking the
-// leader where all of these are late. Changes are heard of in the order of revisions,
-// and a write returns when all have heard of it. What the values are is its callers'.
+// Package table provides typed tables over JetStream buckets, each with a copy in memory that
+// serves all reads. A node's own writes reach the copy at once. Writes by other nodes reach it
+// through a watch, through notices, through what nodes tell each other, and by asking the
+// leader when all of these are late. Listeners learn of changes in the order of revisions, and
+// a write returns once all of them have been told. Callers define the values.
 package table
 
 import (

@@ -1,5 +1,5 @@
-// Package origintest stands in for agents whose origins are up or down, for tests of who
-// chooses among them.
+// Package origintest provides fake agents whose origins are up or down, to test code that
+// chooses among origins.
 package origintest
 
 import (

@@ -1,4 +1,4 @@
-// Package enginetest has engines that misbehave, for tests of what stands on an engine.
+// Package enginetest provides engines that misbehave, to test code that uses an engine.
 package enginetest
 
 import (

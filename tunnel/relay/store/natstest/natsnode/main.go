@@ -1,7 +1,7 @@
-// Command natsnode is one server of a NATS cluster, for tests that kill it as a
-// power failure would. For each line that it reads it prints one of JSON: what it
-// knows of its streams and their other copies, and, where it leads them, what the
-// buckets hold. Its log is beside its folder.
+// Command natsnode is one server of a NATS cluster, for tests that kill it to imitate a power
+// failure. For each line that it reads, it prints one line of JSON: what it knows of its
+// streams and their replicas and, for the streams that it leads, the contents of the buckets.
+// Its log is written beside its folder.
 package main
 
 import (
