@@ -37,7 +37,7 @@ type Limits struct {
 	StreamIdle            time.Duration // that a connection, or a request in progress, may go without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
 	Connections           int           // of all visitors, open at once; unlimited
-	ConnectionsPerAddress int           // of one address, which may also have an eighth of what that many connections could request by HTTP/2 and HTTP/3; 1,024, and at most an eighth of Connections; IPv6 by /64
+	ConnectionsPerAddress int           // of one address, which may have 8 times as many requests in progress by HTTP/2 and HTTP/3; 1,024, and at most an eighth of Connections; IPv6 by /64
 	Memory                int64         // for data that waits for visitors, and as much again for data that waits for origins, in bytes; 1 GiB
 	WebhookTime           time.Duration // for the body of a webhook whose signature has to be checked; 30 s
 	HalfOpen              time.Duration // that a visitor who has ended its side may be sent nothing; 2 s
