@@ -41,7 +41,7 @@ type Config struct {
 	Conn       net.PacketConn // the server closes it
 	ResetKey   [32]byte       // see quic.Transport; the same after a restart
 	Handler    http.Handler
-	HTTP       *http.Server // provides the handler, and is what handlers see as their server
+	HTTP       *http.Server // the server that handlers find in their context
 	Admission  *visitor.Admission
 	HeaderSize int           // of a request, in bytes
 	HeaderTime time.Duration // to send a request's header, or for the handshake
