@@ -26,7 +26,7 @@ const (
 	SettingAuthority      = "authority"      // PEM: the authority that agents trust
 	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority for https visitors
 	SettingProofKey       = "proof_key"      // for the DNS records that prove domains
-	SettingSignInKey      = "sign_in_key"    // authenticates visitors' sign-ins
+	SettingSignInKey      = "sign_in_key"    // seals visitors' sign-ins
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
 	settingStore          = "store_id"       // identifies the store; differs from that of the store a backup was made of
 	settingSchema         = "schema_version" // number
