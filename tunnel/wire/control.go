@@ -38,7 +38,7 @@ const (
 // it, and a second Hello, are refused.
 type Hello struct {
 	Protocol int    `json:"protocol"`
-	Secret   []byte `json:"secret"`              // of the auth token
+	Secret   []byte `json:"secret"`              // from the auth token
 	ClientID string `json:"client_id,omitempty"` // the client that the user bound the agent to, if any
 	Instance string `json:"instance"`            // random, made once per state folder: tells apart two agents with the same token
 	Version  string `json:"version"`
@@ -206,7 +206,7 @@ type Event struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Nodes     []Node   `json:"nodes,omitempty"` // drain, nodes: as in Welcome
 	Access    *Access  `json:"access,omitempty"`
-	// RetryAfter is as in Problem (revoked).
+	// RetryAfter has the meaning of Problem.RetryAfter (revoked).
 	RetryAfter int `json:"retry_after,omitempty"`
 }
 
@@ -239,8 +239,8 @@ func (a *Access) MaxJSON() int {
 
 // Policy says who is let in at a claim's name or port.
 type Policy struct {
-	Document json.RawMessage `json:"document"` // without secrets; {} lets everybody in
-	Editable bool            `json:"editable"` // by this client
+	Document json.RawMessage `json:"document"` // without secrets; {} admits everybody
+	Editable bool            `json:"editable"` // whether this client may edit it
 	SetBy    string          `json:"set_by,omitempty"`
 	// Providers are the names of the identity providers that a document may use.
 	Providers []string `json:"sign_in_providers,omitempty"`

@@ -20,7 +20,7 @@ const (
 	FlowFrom     FlowKind = 5 // from the relay, before a flow's first packet: who the visitor is, as a From
 )
 
-// Sizes of a flow datagram's header, and its bounds.
+// Sizes of a flow datagram's header, and limits.
 const (
 	FlowHeader     = 1 + 4 + 4
 	FragmentHeader = FlowHeader + 4
