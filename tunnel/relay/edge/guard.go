@@ -138,7 +138,7 @@ func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, rule string)
 	case policy.RuleCertificate, policy.RuleCertificateIssuer, policy.RuleCertificateTime, policy.RuleCertificateWho, policy.RuleCertificateUnasked:
 		retire(w, r)
 	case policy.RuleWebhook:
-		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // for the same reason
+		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // required, as above
 	case policy.RuleWebhookBusy:
 		w.Header().Set("Retry-After", "5")
 	case policy.RuleRate, policy.RulePerAddress, policy.RuleConnections:

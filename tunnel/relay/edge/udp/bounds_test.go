@@ -71,7 +71,8 @@ func (u *unserved) from(visitor string) *flow {
 	return u.flowOf(udpbatch.Addr{AddrPort: netip.MustParseAddrPort(visitor)})
 }
 
-// TestFlowsAreBounded for an address and for all, and each that ends makes room.
+// TestFlowsAreBounded checks the limits per address and in total, and that a flow that ends
+// makes room.
 func TestFlowsAreBounded(t *testing.T) {
 	const one, two, three = "192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"
 	u := newUnserved(t, Config{Flows: 5, FlowsPerAddress: 2, Idle: time.Minute})
@@ -112,8 +113,8 @@ func TestFlowsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFlowsEndThatAreIdle, and those of a session that has ended; and who was told of is
-// forgotten.
+// TestFlowsEndThatAreIdle also ends the flows of a session that has ended, and forgets whose
+// refusals were recorded.
 func TestFlowsEndThatAreIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const idle, tick = time.Minute, 15 * time.Second
