@@ -42,6 +42,20 @@ func (d *fakeDaemon) firstWanted(t *testing.T) (in struct {
 	return in
 }
 
+// getFile asks for a folder's file as a visitor of its tunnel does; password may be empty.
+func getFile(t *testing.T, port int, password string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/a.txt", port), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "shop.relay.example"
+	if password != "" {
+		r.SetBasicAuth("ann", password)
+	}
+	return http.DefaultClient.Do(r)
+}
+
 func TestFilesServesAFolderUntilItEnds(t *testing.T) {
 	d := newFakeDaemon(t)
 	d.streamEvents("status " + statusJSON)
@@ -52,8 +66,7 @@ func TestFilesServesAFolderUntilItEnds(t *testing.T) {
 	if in.Type != "https" || in.Name != "photos" || in.Domain != "shop" || !in.Ephemeral || in.Inspect == nil || *in.Inspect {
 		t.Errorf("got %+v, want an ephemeral tunnel of the folder's name", in)
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d/a.txt", in.LocalPort)
-	resp, err := http.Get(url)
+	resp, err := getFile(t, in.LocalPort, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +80,7 @@ func TestFilesServesAFolderUntilItEnds(t *testing.T) {
 	if want := "https://shop.relay.example -> " + dir; !strings.HasPrefix(out.String(), want) {
 		t.Errorf("got %q, want %q", out, want)
 	}
-	if resp, err := http.Get(url); err == nil {
+	if resp, err := getFile(t, in.LocalPort, ""); err == nil {
 		resp.Body.Close()
 		t.Error("the folder is served after the end")
 	}
@@ -96,14 +109,7 @@ func TestFilesAsksForAPassword(t *testing.T) {
 		}
 		port := d.firstWanted(t).LocalPort
 		for password, want := range map[string]int{"": 401, shown.Password: 200} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/a.txt", port), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if password != "" {
-				r.SetBasicAuth("ann", password)
-			}
-			resp, err := http.DefaultClient.Do(r)
+			resp, err := getFile(t, port, password)
 			if err != nil {
 				t.Fatal(err)
 			}

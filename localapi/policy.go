@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 
+	"adit/internal/jsonkeys"
 	"adit/tunnel/agent"
 )
 
@@ -27,37 +27,12 @@ func writePolicy(w http.ResponseWriter, p agent.TunnelPolicy) error {
 	return writeData(w, http.StatusOK, p)
 }
 
-// checkOnce refuses objects of valid JSON that have a field twice, at any depth:
-// of two lists of who is refused, the relay would take one.
+// checkOnce refuses objects of valid JSON that have a field twice, at any depth.
 func checkOnce(b []byte) error {
-	var open []map[string]bool // of each object and list around; nil for a list
-	isKey := false
-	for d := json.NewDecoder(bytes.NewReader(b)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return nil // the end; whether it is JSON was asked before
-		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, map[string]bool{})
-		case json.Delim('['):
-			open = append(open, nil)
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-		default:
-			if isKey {
-				name := token.(string)
-				seen := open[len(open)-1]
-				if seen[name] {
-					name = strings.ToValidUTF8(name[:min(len(name), 64)], "")
-					return invalid(name, name+" is there twice")
-				}
-				seen[name], isKey = true, false
-				continue
-			}
-		}
-		isKey = len(open) > 0 && open[len(open)-1] != nil
+	if name := jsonkeys.Twice(b); name != "" {
+		return invalid(name, name+" is there twice")
 	}
+	return nil
 }
 
 // setPolicy hands the document on, and what it may replace: both are the relay's

@@ -21,7 +21,7 @@ const (
 	Name        = "adit"
 	DisplayName = "adit"
 	Label       = "dev.adit.daemon"
-	Description = "Publishes services of this machine at public URLs"
+	Description = "Publishes services on this machine at public URLs"
 )
 
 // EnvRun names the folder in which the daemon keeps a second copy of

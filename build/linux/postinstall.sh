@@ -1,12 +1,12 @@
 #!/bin/sh
-# After installation and upgrade, of deb ($1 configure), rpm ($1 count), apk and Arch.
+# Runs after an installation or upgrade of deb ($1 configure), rpm ($1 count), apk and Arch.
 set -e
 
 first=yes
 case "${1:-}" in
 configure) [ -z "${2:-}" ] || [ -e /run/adit-returns ] || first=no ;;
 abort-*) exit 0 ;;
-[2-9]) first=no ;; # rpm counts; apk and Arch give a version, and the old one after it
+[2-9]) first=no ;; # rpm passes a count; apk and Arch pass a version, followed by the old one
 *) [ -z "${2:-}" ] || first=no ;;
 esac
 
@@ -16,15 +16,15 @@ if command -v systemctl >/dev/null 2>&1 && [ ! -x /sbin/openrc-run ]; then
 	running=no
 	[ ! -d /run/systemd/system ] || running=yes
 	if [ $running = yes ]; then systemctl daemon-reload || true; fi
-	# A service that somebody has disabled stays so on an upgrade.
+	# On an upgrade, a disabled service stays disabled.
 	if [ $first = yes ]; then systemctl enable adit.service >/dev/null 2>&1 || true; fi
 	if [ $running = yes ]; then
 		if [ $first = yes ] || systemctl is-active --quiet adit.service; then
 			systemctl restart adit.service || echo "adit: the service did not start: see journalctl -u adit" >&2
 		fi
 	fi
-	# What adit service install has made before the package came, systemd goes by. A
-	# copy of the package's unit, made to change it, names the package's program.
+	# A unit from an earlier "adit service install" takes precedence over the package's.
+	# An edited copy of the package's unit is fine: it runs the package's program.
 	own=/etc/systemd/system/adit.service
 	if [ -f $own ]; then
 		case $(cat $own) in

@@ -1,11 +1,11 @@
 #!/bin/sh
-# After removal. What the service has written stays until the package is purged.
+# Runs after removal. The service's data stays until the package is purged.
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 case "${1:-}" in
 purge)
 	rm -rf /var/lib/adit /var/lib/private/adit /var/log/adit
-	# A relay on this machine is no package's, and has its configuration there too.
+	# A relay on this machine has its configuration there, too, and belongs to no package.
 	folder=/etc/adit
 	for file in /etc/adit/relay*; do
 		if [ -e "$file" ]; then folder=/etc/adit/adit.toml; fi

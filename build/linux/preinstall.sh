@@ -1,7 +1,7 @@
 #!/bin/sh
-# Before installation. That a package comes back which was removed and not purged
-# dpkg tells here alone: later it looks like an upgrade, which would leave the
-# service as the removal has left it, disabled.
+# Runs before installation. If a package was removed but not purged, dpkg shows this
+# only here: later, the installation looks like an upgrade, and the service would
+# stay disabled, as the removal left it.
 set -e
 case "${1:-}" in
 install) [ -z "${2:-}" ] || : >/run/adit-returns || true ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Before removal. On an upgrade (deb: $1 upgrade, rpm: $1 above 0) the service
-# goes on with the old program until it is restarted with the new one.
+# Runs before removal. On an upgrade (deb: $1 upgrade, rpm: $1 above 0), the service
+# keeps running the old program until it is restarted with the new one.
 set -e
 case "${1:-}" in
 upgrade | deconfigure | failed-upgrade) exit 0 ;;

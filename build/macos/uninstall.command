@@ -6,7 +6,7 @@ for person in $(ps -axo uid= | sort -un); do
 	[ "$person" -ge 500 ] && launchctl bootout "gui/$person/dev.adit.tray" 2>/dev/null
 done
 launchctl bootout system/dev.adit.daemon 2>/dev/null
-launchctl enable system/dev.adit.daemon 2>/dev/null # who installs it anew wants it to run
+launchctl enable system/dev.adit.daemon 2>/dev/null # a new installation should run it
 rm -f /Library/LaunchDaemons/dev.adit.daemon.plist /Library/LaunchAgents/dev.adit.tray.plist
 [ "$(readlink /usr/local/bin/adit)" = /Applications/Adit.app/Contents/MacOS/adit ] && rm -f /usr/local/bin/adit
 rm -rf /Applications/Adit.app /Library/Logs/Adit

@@ -58,7 +58,7 @@ func (p *packer) linuxPackages(ctx context.Context) error {
 
 // writeNFPM writes nfpm's configuration: JSON is YAML too.
 func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
-	const summary = "publish services of this machine at public URLs"
+	const summary = "publish services on this machine at public URLs"
 	description := "adit keeps one encrypted session with a relay, which gives the services of\nthis machine public addresses: HTTP, HTTPS, TLS, TCP and UDP. It runs as a\nservice, has a web page, and shows its state in the tray."
 	switch kind {
 	case "deb": // the summary is its first line

@@ -34,7 +34,10 @@ no daemon is running, and none is installed as a service, the token is saved for
 the daemons that you start yourself.
 
 With - the token is read from standard input, which keeps it out of the shell's
-history.`,
+history.
+
+With CLIENT_ID, the name or id of a client at the relay, a token of any other
+client is refused.`,
 		Example: `  adit login adit_AbCd…
   adit login - < token.txt
   adit login adit_AbCd… workshop-nas`,

@@ -3,12 +3,16 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"adit/cli/command"
+	"adit/cli/terminal"
+	"adit/internal/discovery"
 	"adit/internal/paths"
 	releases "adit/internal/update"
 	"adit/service"
@@ -52,7 +56,16 @@ func RunDaemon(ctx context.Context, httpListen string) error {
 	if exe, err := executable(); err == nil && !releases.Managed(exe) {
 		releases.Sweep(exe) // where it may not write, the next update does it
 	}
-	return service.Host(ctx, service.Daemon{HTTPListen: httpListen, ConfigDir: folders.Config, StateDir: folders.State})
+	d := service.Daemon{HTTPListen: httpListen, ConfigDir: folders.Config, StateDir: folders.State}
+	if terminal.Is(os.Stdout) {
+		d.Ready = func(addr net.Addr) { fmt.Println(started(addr)) }
+	}
+	return service.Host(ctx, d)
+}
+
+// started tells a person at a terminal where to go on; the log beside it is for machines.
+func started(addr net.Addr) string {
+	return fmt.Sprintf("The daemon runs until Ctrl-C. Its Web UI is at http://%s; go on there, or in another terminal.", discovery.ConnectAddr(addr.String()))
 }
 
 // listenable reports whether addr may be listened on, or says nothing.

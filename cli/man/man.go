@@ -80,7 +80,7 @@ func manPage(cmd *cobra.Command) string {
 			others = append(others, strings.ReplaceAll(child.CommandPath(), " ", "-"))
 		}
 	}
-	b.WriteString(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n.SH SEE ALSO\n")
+	b.WriteString(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage.\n.SH SEE ALSO\n")
 	for i, other := range others {
 		end := ","
 		if i == len(others)-1 {

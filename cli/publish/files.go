@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -113,7 +114,7 @@ func files(ctx context.Context, dir string, opts folder.Options, in client.Tunne
 	if abs, err := filepath.Abs(dir); err == nil {
 		what.Folder = abs
 	}
-	server := &http.Server{Handler: served, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: fromElsewhere(served, in.LocalPort), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	tasks, life := errgroup.WithContext(ctx)
 	tasks.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -126,6 +127,19 @@ func files(ctx context.Context, dir string, opts folder.Options, in client.Tunne
 		return publish(life, what)
 	})
 	return tasks.Wait()
+}
+
+// fromElsewhere serves those who ask for the folder by its public address. Who asks for the
+// port here says so in the Host: a page of this machine's browser, whose own name has come
+// to lead here (DNS rebinding), and whom no policy of the relay has looked at.
+func fromElsewhere(folder http.Handler, port int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, asked, err := net.SplitHostPort(r.Host); err == nil && asked == strconv.Itoa(port) {
+			http.Error(w, "Open this folder by its public address.", http.StatusForbidden)
+			return
+		}
+		folder.ServeHTTP(w, r)
+	})
 }
 
 // nameable reports whether a tunnel may have a folder's name, which can be

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"adit/cli/command"
 	"adit/tunnel/relay/console"
 )
 
@@ -63,7 +64,7 @@ func (s *scopeFlags) over(cmd *cobra.Command, to *console.Scope) error {
 		}
 		n, err := parseSize(v.text)
 		if err != nil {
-			return fmt.Errorf("--%s: %w", v.name, err)
+			return command.Usagef("--%s: %v", v.name, err)
 		}
 		*v.to = n
 	}
@@ -72,7 +73,7 @@ func (s *scopeFlags) over(cmd *cobra.Command, to *console.Scope) error {
 	}
 	at, err := parseWhen(s.expires, time.Now())
 	if err != nil {
-		return fmt.Errorf("--expires: %w", err)
+		return command.Usagef("--expires: %v", err)
 	}
 	if !at.IsZero() && !at.After(time.Now()) {
 		return fmt.Errorf("--expires: %s has passed; to end access now, use `adit relay client revoke`", s.expires)

@@ -38,6 +38,9 @@ func statusCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 			return std.PrintPage(all, func(w io.Writer) {
 				s := all.Status
 				fmt.Fprintf(w, "%s\t%s, version %s, since %s\n", s.Domain, s.State, s.Version, localtime.Minute(s.StartedAt))
+				if text := storeText(s.Store); text != "" {
+					fmt.Fprintf(w, "store\t%s\n", text)
+				}
 				fmt.Fprintf(w, "clients\t%d\nagents\t%d\n", s.Clients, s.Sessions)
 				for _, x := range all.Sessions {
 					tunnels := "tunnels"
@@ -53,4 +56,22 @@ func statusCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 			})
 		},
 	})
+}
+
+// storeText says what is wrong with a relay's store, which visitors do not notice; empty
+// if nothing is.
+func storeText(condition string) string {
+	switch condition {
+	case "here":
+		return ""
+	case "away":
+		return "away: it cannot be reached, and nothing can be changed"
+	case "silent":
+		return "silent: a part of it does not answer, and cannot be changed"
+	case "full":
+		return "full: it has no room for what is written, and nothing can be changed"
+	case "lost":
+		return "lost: what the relay kept in NATS is gone; bring a backup back"
+	}
+	return condition // of a relay that is older, and tells none, or newer
 }

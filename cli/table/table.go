@@ -123,8 +123,24 @@ func (c *column) width() int {
 	return width
 }
 
-// gap is between two columns.
-const gap = 2
+// usual is the width of a column without the values that are wider than others are
+// spread for: those stand out in their own line.
+func (c *column) usual() int {
+	width := terminal.Columns(c.head)
+	for _, cell := range c.cells {
+		if n := terminal.Columns(cell); n <= maxSpread {
+			width = max(width, n)
+		}
+	}
+	return width
+}
+
+const (
+	// gap is between two columns.
+	gap = 2
+	// maxSpread bounds how wide one value makes all lines where there is no screen.
+	maxSpread = 120
+)
 
 func (t *Table) width() int {
 	width := -gap
@@ -149,13 +165,16 @@ func (t *Table) Write(w io.Writer, columns int) {
 	widths := make([]int, len(t.columns))
 	var heads strings.Builder
 	for i := range t.columns {
-		widths[i] = t.columns[i].width()
+		if widths[i] = t.columns[i].width(); columns == 0 {
+			widths[i] = t.columns[i].usual()
+		}
 		heads.WriteString(t.columns[i].head)
 	}
 	line := func(cell func(c *column) string) {
 		var b strings.Builder
 		for i := range t.columns {
-			b.WriteString(terminal.Pad(cell(&t.columns[i]), widths[i]+gap))
+			text := cell(&t.columns[i])
+			b.WriteString(terminal.Pad(text, max(widths[i], terminal.Columns(text))+gap))
 		}
 		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 	}

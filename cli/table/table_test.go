@@ -5,31 +5,24 @@ import (
 	"testing"
 )
 
-func TestANarrowTableDoesWithoutWhatComesFirst(t *testing.T) {
-	for columns, want := range map[int]string{
-		0:  "ID  NAME         KIND\n1   home·server  tcp\n", // as many as it takes
-		40: "ID  NAME         KIND\n1   home·server  tcp\n",
-		20: "NAME         KIND\nhome·server  tcp\n",
-		16: "NAME        KIND\nhome·serv…  tcp\n",
-		5:  "NAME    KIND\nhome·…  tcp\n",
-	} {
-		rows := New("ID|NAME|KIND", Drop("ID"), Squeeze("NAME", 6))
-		rows.Add(1, "home\x1bserver", "tcp")
-		var b strings.Builder
-		if rows.Write(&b, columns); b.String() != want {
-			t.Errorf("%d columns: got\n%s\nwant\n%s", columns, b.String(), want)
-		}
-	}
-}
-
-func TestAnIDStandsForANameThatDoesNotSayWhich(t *testing.T) {
-	rows := New("ID|NAME", Identify("ID", "NAME"))
-	for _, row := range [][2]string{{"t_1", "web"}, {"t_2", "web"}, {"t_3", ""}, {"t_4", "ssh"}} {
-		rows.Add(row[0], row[1])
-	}
+// TestOneLongValueDoesNotSpreadTheOthers: where all is shown, a stranger's long path
+// would have every line as long.
+func TestOneLongValueDoesNotSpreadTheOthers(t *testing.T) {
+	long := "GET shop.example.com/" + strings.Repeat("x", 2000)
+	rows := New("TIME|REQUEST|IN")
+	rows.Add("10:20", "GET shop.example.com/", "1 B")
+	rows.Add("10:21", long, "2 B")
+	rows.Add("10:22", "GET shop.example.com/a", "3 B")
 	var b strings.Builder
-	rows.Write(&b, 5)
-	if want := "NAME\nt_1\nt_2\nt_3\nssh\n"; b.String() != want {
-		t.Errorf("got %q, want %q", b.String(), want)
+	rows.Write(&b, 0)
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if len(lines) != 4 || !strings.Contains(lines[2], long+"  2 B") {
+		t.Fatalf("the long value is not whole, or nothing follows it:\n%s", b.String())
+	}
+	if strings.Index(lines[1], "1 B") != strings.Index(lines[3], "3 B") || strings.Index(lines[0], "IN") != strings.Index(lines[1], "1 B") {
+		t.Errorf("the columns do not stand below each other:\n%s\n%s\n%s", lines[0], lines[1], lines[3])
+	}
+	if len(lines[1]) > 200 {
+		t.Errorf("another line has %d columns", len(lines[1]))
 	}
 }

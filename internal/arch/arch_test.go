@@ -213,7 +213,7 @@ var walls = []struct {
 	{"cli/requests", []string{"internal", "localapi/client", "cli/command", "cli/daemon", "cli/localtime", "cli/stdio", "cli/table", "cli/terminal", "cli/tunnel"}},
 	{"cli/visit", []string{"internal", "localapi/client", "cli/command", "cli/completion", "cli/daemon", "cli/stdio", "cli/table"}},
 	{"cli/publish", []string{"internal", "localapi/client", "cli/agent", "cli/command", "cli/daemon", "cli/definition", "cli/guard", "cli/localtime", "cli/requests", "cli/stdio", "cli/terminal"}},
-	{"cli/machine", []string{"internal", "localapi/client", "service", "tray", "cli/command", "cli/daemon", "cli/stdio"}},
+	{"cli/machine", []string{"internal", "localapi/client", "service", "tray", "cli/command", "cli/daemon", "cli/stdio", "cli/terminal"}},
 	{"cli/dev", []string{"internal", "localapi/client", "service", "tunnel/relay", "cli/command", "cli/stdio"}},
 	{"cli/relay/admin", []string{"tunnel/relay/datadir"}},
 	{"cli/relay", []string{"internal", "tunnel/relay", "tunnel/wire", "cli/command", "cli/localtime", "cli/policy", "cli/relay", "cli/stdio", "cli/table"}},

@@ -89,7 +89,7 @@ func TestAlpinePackage(t *testing.T) {
 	sum := sha256.Sum256(data.packed)
 	for key, want := range map[string]string{
 		"pkgname": "adit", "pkgver": firstVersion, "arch": "x86_64",
-		"pkgdesc": "publish services of this machine at public URLs", "datahash": hex.EncodeToString(sum[:]),
+		"pkgdesc": "publish services on this machine at public URLs", "datahash": hex.EncodeToString(sum[:]),
 	} {
 		if info[key] != want {
 			t.Errorf("%s: got %q, want %q", key, info[key], want)

@@ -43,7 +43,7 @@ func TestArchPackageIsInstalledUpgradedAndRemoved(t *testing.T) {
 	if said, _ := pacman("-Qkk", "adit"); !strings.Contains(said, " 0 altered files") { // sizes, owners, modes
 		t.Errorf("installed: %s", said)
 	}
-	if said, _ := pacman("-Qi", "adit"); !strings.Contains(said, ": publish services of this machine at public URLs\n") {
+	if said, _ := pacman("-Qi", "adit"); !strings.Contains(said, ": publish services on this machine at public URLs\n") {
 		t.Errorf("installed: want a description of one line: %s", said)
 	}
 	for _, name := range []string{"/usr/bin/adit", "/usr/share/zsh/site-functions/_adit", "/usr/share/man/man1/adit.1.gz", "/usr/lib/systemd/system/adit.service"} {

@@ -11,7 +11,7 @@ type Health struct {
 	Version string `json:"version"`
 }
 
-// ErrorCode: What went wrong, for programs. New codes may come.
+// ErrorCode: What went wrong, for programs. New codes may be added.
 type ErrorCode string
 
 // Values of ErrorCode.
@@ -35,32 +35,32 @@ const (
 	ErrorCodePreconditionFailed   ErrorCode = "precondition_failed"
 )
 
-// AuthConfigure: The token to use from now on.
+// AuthConfigure: The token to use.
 type AuthConfigure struct {
 	// From `adit relay client add`, or the relay's console. A secret.
 	AuthToken string `json:"auth_token"`
-	// Binds this agent to an identifier of yours.
+	// The id or name of the relay's client that the token must belong to; a token of another client is refused.
 	ClientID string `json:"client_id,omitempty"`
 }
 
-// AuthStatus: The token in force, never its secret.
+// AuthStatus: The current token, but never its secret.
 type AuthStatus struct {
 	// A token is stored.
 	Configured bool `json:"configured"`
-	// The relay accepted it and the session lives.
+	// The relay has accepted it and there is a session.
 	Authenticated bool `json:"authenticated"`
-	// Empty if none was given.
+	// The one that was given; otherwise the relay's id for this client, once the relay has accepted the token in this run of the daemon.
 	ClientID string `json:"client_id"`
 	// The relay's address; empty without a token.
 	Relay string `json:"relay"`
-	// Tells tokens apart without giving them away.
+	// Distinguishes tokens without revealing them.
 	TokenHint    string     `json:"token_hint"`
 	ConfiguredAt *time.Time `json:"configured_at"`
-	// Why the relay did not accept it; empty while all is well.
+	// Why the relay did not accept it; empty if there is no problem.
 	LastError string `json:"last_error"`
 }
 
-// Bytes: Visitors' payload since the daemon's start.
+// Bytes: Visitors' payload since the daemon started.
 type Bytes struct {
 	// From visitors to the origin.
 	In int64 `json:"in"`
@@ -68,62 +68,62 @@ type Bytes struct {
 	Out int64 `json:"out"`
 }
 
-// Status: The agent as a whole.
+// Status: The state of the agent.
 type Status struct {
 	// A token is stored.
 	Configured bool `json:"configured"`
 	// The relay answered within the last keep-alive interval.
 	Connected bool `json:"connected"`
-	// `unconfigured`: no token yet. `connecting`: no session since the start or the token's change.
-	// `connected`: see `connected`. `reconnecting`: the session is lost, or not known to live.
+	// `unconfigured`: no token yet. `connecting`: no session since the daemon started or the token changed.
+	// `connected`: see `connected`. `reconnecting`: the session is lost, or not known to be alive.
 	// `paused`: until resumed. `rejected`: the relay refuses the token; `last_error` says why and
-	// what helps. It is not tried again but where the relay asks for that, as with an expired client.
+	// what to do. The agent does not try again unless the relay asks for it, such as for an expired client.
 	State string `json:"state"`
 	// The relay's address; empty without a token.
 	Relay string `json:"relay"`
-	// The name by which the relay knows this client; absent without a session.
+	// The relay's name for this client; absent without a session.
 	ClientName string `json:"client_name,omitempty"`
-	// What carries the session; empty without one.
+	// The transport of the session; empty without one.
 	Transport string `json:"transport"`
 	// Round trip to the relay; 0 if not measured.
 	RTTMillis      float64    `json:"rtt_ms"`
 	ConnectedSince *time.Time `json:"connected_since"`
-	// Why there is no session; empty while all is well.
+	// Why there is no session; empty if there is no problem.
 	LastError string `json:"last_error"`
-	// How many endpoints run.
+	// The number of running endpoints.
 	EndpointCount int `json:"endpoint_count"`
 	// The daemon's version.
 	Version string `json:"version"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
-	// The daemon's process.
+	// The daemon's process ID.
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
-	// The command that the daemon is a part of and ends with; absent where it is there by itself.
+	// The command that the daemon is part of and ends with; absent if it runs on its own.
 	RunBy string `json:"run_by,omitempty"`
 	Bytes Bytes  `json:"bytes"`
 }
 
-// Setting: One value in force.
+// Setting: One current setting.
 type Setting struct {
-	// As in `adit.toml`, with its table.
+	// The key as in `adit.toml`, with its table.
 	Key string `json:"key"`
-	// The value; of a secret only a hint.
+	// The value; only a hint if it is a secret.
 	Value any `json:"value"`
-	// Where it comes from.
+	// Where the value comes from.
 	Source string `json:"source"`
 	// The value is only a hint.
 	Secret bool `json:"secret,omitempty"`
 }
 
-// ConfigError: A mistake in the file. Its tunnels change once it is mended; if the daemon started with it, none of them runs until then.
+// ConfigError: An error in the file. The file's tunnels change only once it is corrected; if the daemon started with it, none of them runs until then.
 type ConfigError struct {
 	Message string `json:"message"`
 	Line    int    `json:"line,omitempty"`
 	Key     string `json:"key,omitempty"`
 }
 
-// Config: The configuration in force.
+// Config: The current settings.
 type Config struct {
 	ConfigFile       string       `json:"config_file"`
 	ConfigFileExists bool         `json:"config_file_exists"`
@@ -138,7 +138,7 @@ type Connections struct {
 	Total int64 `json:"total"`
 }
 
-// Endpoint: A running tunnel's public face.
+// Endpoint: The public side of a running tunnel.
 type Endpoint struct {
 	ID        string     `json:"id"`
 	TunnelID  string     `json:"tunnel_id"`
@@ -148,16 +148,16 @@ type Endpoint struct {
 	PublicURL string     `json:"public_url"`
 	// The origin's address.
 	Local string `json:"local"`
-	// `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
+	// `running`, or `waiting` while there is no session; in an event with `down`, the tunnel's own state.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
-	// Why the newest visitor was not led to the local service, as that nothing listens there; empty once it is reached again, which is looked for.
+	// Why the last visitor could not reach the local service, for example because nothing listens there; empty once the service can be reached again, which the daemon checks by itself.
 	Error       string      `json:"error"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
 }
 
-// TunnelType: `tls` is passed through by its server name and never decrypted by the relay.
+// TunnelType: `tls` is routed by its server name; the relay never decrypts it.
 type TunnelType string
 
 // Values of TunnelType.
@@ -169,8 +169,8 @@ const (
 	TunnelTypeUDP   TunnelType = "udp"
 )
 
-// TunnelMode: `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp` or `udp`:
-// it has no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay visit.
+// TunnelMode: `standard`: only this tunnel uses the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp` or `udp`:
+// there is no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay can visit.
 type TunnelMode string
 
 // Values of TunnelMode.
@@ -180,7 +180,7 @@ const (
 	TunnelModePrivate  TunnelMode = "private"
 )
 
-// ProxyProtocol: Which PROXY protocol header tells the origin the visitor's address; empty for none.
+// ProxyProtocol: The PROXY protocol version that sends the origin the visitor's address; empty for none.
 type ProxyProtocol string
 
 // Values of ProxyProtocol.
@@ -190,28 +190,28 @@ const (
 )
 
 // HeaderChanges: Header fields of an `http` or `https` tunnel, by name, that the relay changes in requests to the origin
-// (`request_headers`) or in the origin's answers (`response_headers`): each is set to its value, in place of what is
-// there, and one with an empty value is removed. In a change of a tunnel it is all of them; `{}` leaves none. At most
-// 32, and 8 KiB of names and values. Values may be secrets; whoever may ask this API is shown them.
+// (`request_headers`) or in the origin's responses (`response_headers`). Each is set to its value and replaces any
+// existing one; a field with an empty value is removed. An update replaces all of them; `{}` removes them all. The limits
+// are 32 fields and 8 KiB of names and values. Values may be secrets; anyone who may use this API can see them.
 type HeaderChanges map[string]string
 
-// TunnelPath: A path of an `http` or `https` tunnel that leads to a local service of its own. A request goes to the longest path
-// that is the beginning of its own, segment by segment (`/api` has `/api` and `/api/users`, and not `/apis`); what no
-// path has goes to the tunnel's local service.
+// TunnelPath: A path of an `http` or `https` tunnel that leads to a different local service. A request goes to the longest path that
+// its own path begins with, compared segment by segment (`/api` matches `/api` and `/api/users`, but not `/apis`). All
+// other requests go to the tunnel's local service.
 type TunnelPath struct {
-	// As `/api`: it begins with a slash, and is decoded, without a query.
+	// Such as `/api`. It begins with a slash, is decoded, and has no query.
 	Path string `json:"path"`
 	// The local service's address or host name.
 	LocalIP     string      `json:"local_ip,omitempty"`
 	LocalPort   int         `json:"local_port"`
 	LocalScheme LocalScheme `json:"local_scheme,omitempty"`
-	// The Host that this local service sees; empty: as for the tunnel.
+	// The Host header that this local service receives; empty: the same as for the tunnel.
 	HostHeader string `json:"host_header,omitempty"`
-	// The local service is asked without the path, which it is told in `X-Forwarded-Prefix`.
+	// Remove the path from requests to the local service, and send it in `X-Forwarded-Prefix`.
 	Strip bool `json:"strip,omitempty"`
 }
 
-// LocalScheme: How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
+// LocalScheme: The protocol of the origin of an `http` or `https` tunnel; empty means `http`, and `h2c` is HTTP/2 without TLS.
 type LocalScheme string
 
 // Values of LocalScheme.
@@ -228,41 +228,41 @@ type TunnelCreate struct {
 	// The local service's address or host name.
 	LocalIP   string `json:"local_ip,omitempty"`
 	LocalPort int    `json:"local_port"`
-	// A full name that the client may use, or one label under the relay's domain; without it the relay gives one. Of mode `private` one label, which this client has once. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page.
+	// A full name that the client may use, or one label under the relay's domain; if empty, the relay assigns one. In mode `private`, one label that is unique for this client. With `*.` before either, the tunnel gets every name with exactly one more label, unless a tunnel has that name itself; `public_url` then contains the `*.`, too, and cannot be opened as a page.
 	Domain string `json:"domain,omitempty"`
-	// For people.
+	// A name to show in lists.
 	Name        string      `json:"name,omitempty"`
 	LocalScheme LocalScheme `json:"local_scheme,omitempty"`
-	// Public port of `tcp` and `udp`; 0 lets the relay give one.
+	// Public port of `tcp` and `udp`; with 0, the relay assigns one.
 	RemotePort int `json:"remote_port,omitempty"`
-	// The Host that the origin sees; empty keeps the visitor's.
+	// The Host header that the origin receives; empty keeps the visitor's.
 	HostHeader      string        `json:"host_header,omitempty"`
 	RequestHeaders  HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders HeaderChanges `json:"response_headers,omitempty"`
-	// The paths that lead to local services of their own, in any order.
+	// The paths that lead to different local services, in any order.
 	Paths []TunnelPath `json:"paths,omitempty"`
-	// Of mode `private`: the clients of the relay, by name, that may visit the tunnel beside those with the same token; `*` is all of them.
+	// In mode `private`: the clients of the relay, by name, that may visit the tunnel in addition to those with the same token; `*` allows all.
 	Visitors      []string      `json:"visitors,omitempty"`
 	ProxyProtocol ProxyProtocol `json:"proxy_protocol,omitempty"`
-	// Show what passes in the inspector.
+	// Show the traffic in the inspector.
 	Inspect *bool `json:"inspect,omitempty"`
-	// Gone when the daemon ends.
+	// Deleted when the daemon ends.
 	Ephemeral bool `json:"ephemeral,omitempty"`
-	// Who is let in from the first visitor on, where the relay's operator lets this client say so; otherwise the tunnel is
-	// refused. 32 KiB at most. The daemon keeps it, passwords hashed, and brings it again where the relay has none any
-	// more. Later changes are `setTunnelPolicy`'s.
+	// Who may visit, from the first visitor on. If the relay's operator does not allow this client to set this, the tunnel is
+	// refused. At most 32 KiB. The daemon stores the policy with hashed passwords, and sends it again if the relay no longer
+	// has one. To change it later, use `setTunnelPolicy`.
 	Policy any `json:"policy,omitempty"`
-	// Of an `ephemeral` one: gone as well once nobody has held it for 15 s, see `holdTunnel`.
+	// For an `ephemeral` tunnel: also deleted once nobody has held it for 15 s; see `holdTunnel`.
 	Held bool `json:"held,omitempty"`
 }
 
-// TunnelUpdate: The fields to change; what is left out stays.
+// TunnelUpdate: The fields to change; fields that are left out stay unchanged.
 type TunnelUpdate struct {
 	Type      *TunnelType `json:"type,omitempty"`
 	Mode      *TunnelMode `json:"mode,omitempty"`
 	LocalIP   *string     `json:"local_ip,omitempty"`
 	LocalPort *int        `json:"local_port,omitempty"`
-	// As of TunnelCreate. Empty: a name that was asked for is given back, and the relay gives another.
+	// As in TunnelCreate. If empty, a name that was requested is given back, and the relay assigns another one.
 	Domain          *string        `json:"domain,omitempty"`
 	Name            *string        `json:"name,omitempty"`
 	LocalScheme     *LocalScheme   `json:"local_scheme,omitempty"`
@@ -270,15 +270,15 @@ type TunnelUpdate struct {
 	HostHeader      *string        `json:"host_header,omitempty"`
 	RequestHeaders  *HeaderChanges `json:"request_headers,omitempty"`
 	ResponseHeaders *HeaderChanges `json:"response_headers,omitempty"`
-	// All of them; an empty list leaves none.
+	// Replaces all of them; an empty list removes them all.
 	Paths *[]TunnelPath `json:"paths,omitempty"`
-	// All of them; an empty list leaves only those with the same token.
+	// Replaces all of them; an empty list leaves only clients with the same token.
 	Visitors      *[]string      `json:"visitors,omitempty"`
 	ProxyProtocol *ProxyProtocol `json:"proxy_protocol,omitempty"`
 	Inspect       *bool          `json:"inspect,omitempty"`
 }
 
-// Tunnel: A declared mapping; it survives restarts.
+// Tunnel: The definition of a tunnel; it survives restarts.
 type Tunnel struct {
 	ID          string      `json:"id"`
 	Name        string      `json:"name"`
@@ -287,23 +287,23 @@ type Tunnel struct {
 	LocalIP     string      `json:"local_ip"`
 	LocalPort   int         `json:"local_port"`
 	LocalScheme LocalScheme `json:"local_scheme"`
-	// As asked for, or as the relay gave it.
+	// As requested, or as assigned by the relay.
 	Domain string `json:"domain"`
-	// As asked for, or as the relay gave it; 0 unless `tcp` or `udp`.
+	// As requested, or as assigned by the relay; 0 unless `tcp` or `udp`.
 	RemotePort      int           `json:"remote_port"`
 	HostHeader      string        `json:"host_header"`
 	RequestHeaders  HeaderChanges `json:"request_headers"`
 	ResponseHeaders HeaderChanges `json:"response_headers"`
 	// Longest first.
 	Paths []TunnelPath `json:"paths"`
-	// Of mode `private`: who may visit it, beside clients with the same token.
+	// In mode `private`: who may visit it, in addition to clients with the same token.
 	Visitors      []string      `json:"visitors"`
 	ProxyProtocol ProxyProtocol `json:"proxy_protocol"`
 	Inspect       bool          `json:"inspect"`
 	Ephemeral     bool          `json:"ephemeral"`
-	// From `adit.toml`; not to be changed here.
+	// Declared in `adit.toml`; it cannot be changed here.
 	Declared bool `json:"declared"`
-	// Where visitors reach it; empty until the relay gave one.
+	// The address for visitors; empty until the relay has assigned one.
 	PublicURL string      `json:"public_url"`
 	State     TunnelState `json:"state"`
 	// Why it is `failed`; otherwise empty.
@@ -311,23 +311,23 @@ type Tunnel struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Visit: An address on this machine whose connections, or packets, are led to a private tunnel.
+// Visit: An address on this machine. Connections or packets to it are forwarded to a private tunnel.
 type Visit struct {
-	// As `nas/ssh`: the client whose it is, and its name.
+	// Such as `nas/ssh`: the client that owns the tunnel, and the tunnel's name.
 	Tunnel string      `json:"tunnel"`
 	Type   PrivateType `json:"type"`
-	// Where connections or packets are taken.
+	// The address that accepts connections or packets.
 	Listen string     `json:"listen"`
 	State  VisitState `json:"state"`
-	// Why it is `failed`, or why the newest connection was not led on; otherwise empty.
+	// Why it is `failed`, or why the last connection could not be forwarded; otherwise empty.
 	Error       string      `json:"error"`
 	Connections Connections `json:"connections"`
 	Bytes       Bytes       `json:"bytes"`
 }
 
-// Invitation: A private tunnel that runs and lets this agent in.
+// Invitation: A running private tunnel that this agent may visit.
 type Invitation struct {
-	// As `nas/ssh`: the client whose it is, and its name.
+	// Such as `nas/ssh`: the client that owns the tunnel, and the tunnel's name.
 	Tunnel string      `json:"tunnel"`
 	Type   PrivateType `json:"type"`
 }
@@ -341,7 +341,7 @@ const (
 	PrivateTypeUDP PrivateType = "udp"
 )
 
-// VisitState: `failed`: the address cannot be listened on now; that is tried again.
+// VisitState: `failed`: the daemon cannot listen on the address now, and keeps trying.
 type VisitState string
 
 // Values of VisitState.
@@ -350,7 +350,7 @@ const (
 	VisitStateFailed    VisitState = "failed"
 )
 
-// TunnelState: `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
+// TunnelState: `waiting`: there is no session now; the tunnel comes back by itself. `failed`: `error` says why.
 type TunnelState string
 
 // Values of TunnelState.
@@ -362,55 +362,55 @@ const (
 	TunnelStateFailed   TunnelState = "failed"
 )
 
-// Policy: Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
+// Policy: Who may visit: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
 // `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`,
 // `client_certificates`, `webhooks`, `shadow`.
 type Policy struct {
 }
 
-// TunnelPolicy: Who is let in to a tunnel.
+// TunnelPolicy: Who may visit a tunnel.
 type TunnelPolicy struct {
-	// A Policy, without passwords and secrets; {} lets everybody in.
+	// A Policy, without passwords and secrets; {} allows everyone.
 	Policy map[string]any `json:"policy"`
-	// The relay's operator lets this client set it, and adit.toml does not say it.
+	// The relay's operator allows this client to set it, and adit.toml does not declare it.
 	Editable bool `json:"editable"`
-	// operator, or this client's name; empty if there is none.
+	// operator, or this client's name; empty if there is no policy.
 	SetBy string `json:"set_by"`
-	// When it was set; null if there is none.
+	// When it was set; null if there is no policy.
 	ChangedAt *time.Time `json:"changed_at"`
-	// adit.toml says who is let in, and is where to change it.
+	// adit.toml declares who may visit, and must be edited to change it.
 	Declared bool `json:"declared"`
 	// Names of the relay's identity providers that visitors can sign in with.
 	SignInProviders []string `json:"sign_in_providers,omitempty"`
 	// Providers whose webhooks the relay can verify.
 	WebhookProviders []string `json:"webhook_providers,omitempty"`
-	// The relay can let visitors in by their certificates.
+	// The relay can allow visitors by their certificates.
 	ClientCertificates bool `json:"client_certificates,omitempty"`
 }
 
-// TunnelEvent: A tunnel came, changed or went.
+// TunnelEvent: A tunnel was created, changed or deleted.
 type TunnelEvent struct {
 	Action string `json:"action"`
 	Tunnel Tunnel `json:"tunnel"`
 }
 
-// EndpointEvent: An endpoint came, changed or went.
+// EndpointEvent: An endpoint came up, changed or went down.
 type EndpointEvent struct {
 	Action   string   `json:"action"`
 	Endpoint Endpoint `json:"endpoint"`
 }
 
-// ClearedEvent: All inspected requests and flows were forgotten: load the list anew.
+// ClearedEvent: All inspected requests and flows were deleted: reload the list.
 type ClearedEvent struct {
-	// How many.
+	// The number deleted.
 	Requests int `json:"requests"`
 }
 
-// MissedEvent: Events between are no longer held: load the lists anew. Its id is that of the last event lost.
+// MissedEvent: Events in between are no longer available: reload the lists. The id of this event is that of the last event lost.
 type MissedEvent struct {
-	// How many.
+	// The number of events lost.
 	Missed int64 `json:"missed"`
-	// The id is of an earlier run of the daemon; `missed` then does not count that run's.
+	// The id is from an earlier run of the daemon; `missed` then does not include events of that run.
 	Restarted bool `json:"restarted,omitempty"`
 }
 
@@ -425,32 +425,32 @@ type RequestSummary struct {
 	Type string `json:"type"`
 	// When it began.
 	Time time.Time `json:"time"`
-	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
+	// Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
 	Visitor string `json:"visitor"`
-	// Of a flow to a tunnel of mode `private`: the client of the relay that visits.
+	// For a flow to a tunnel of mode `private`: the client of the relay that visits.
 	Client string `json:"client,omitempty"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	// With the query, as the local service is asked for it.
+	// With the query, as sent to the local service.
 	Path string `json:"path,omitempty"`
-	// The tunnel's path that led it to a local service of its own.
+	// The tunnel's path that sent it to a different local service.
 	TunnelPath string `json:"tunnel_path,omitempty"`
-	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
+	// HTTP status of the response; the relay's own response if the local service did not accept the visitor.
 	Status int `json:"status,omitempty"`
-	// Of the answer.
+	// Content type of the response.
 	ContentType string `json:"content_type,omitempty"`
-	// From the visitor.
+	// Bytes from the visitor.
 	BytesIn int64 `json:"bytes_in"`
-	// To the visitor.
+	// Bytes to the visitor.
 	BytesOut int64 `json:"bytes_out"`
 	// Why it failed.
 	Error string `json:"error,omitempty"`
 	// The request that this one repeats.
 	ReplayOf string `json:"replay_of,omitempty"`
-	// It came from an HTTP Archive.
+	// It was imported from an HTTP Archive.
 	Imported bool `json:"imported,omitempty"`
 }
 
@@ -458,53 +458,53 @@ type RequestSummary struct {
 type Header struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// The value is hidden; ask with `reveal=true`.
+	// The value is hidden; request it with `reveal=true`.
 	Redacted bool `json:"redacted,omitempty"`
 }
 
-// Body: What was kept of a body, decompressed for viewing.
+// Body: The recorded part of a body, decompressed for viewing.
 type Body struct {
-	// Bytes that passed.
+	// Bytes transferred.
 	Size int64 `json:"size"`
 	// The body, if it is text.
 	Text string `json:"text,omitempty"`
 	// The body, if it is not text.
 	Base64 string `json:"base64,omitempty"`
-	// The Content-Encoding that was undone.
+	// The Content-Encoding that was removed.
 	Encoding string `json:"encoding,omitempty"`
-	// More passed than was kept.
+	// More was transferred than recorded.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Message: A request or an answer.
+// Message: A request or a response.
 type Message struct {
 	// Request line or status line.
 	Line  string `json:"line"`
 	Proto string `json:"proto"`
-	// In their order. The trailers of an answer by HTTP/2 follow them.
+	// In their original order, followed by the trailers of an HTTP/2 response.
 	Headers []Header `json:"headers"`
 	Body    Body     `json:"body"`
 }
 
-// SocketMessage: One message of a WebSocket, or its end.
+// SocketMessage: One WebSocket message, or the end of the WebSocket.
 type SocketMessage struct {
 	From string `json:"from"`
 	// When it began.
 	Time time.Time `json:"time"`
 	Type string    `json:"type"`
-	// Bytes that passed, without framing.
+	// Bytes transferred, without framing.
 	Size int64 `json:"size"`
-	// The message, if it is text, decompressed. Of `close` the code and the reason.
+	// The message, if it is text, decompressed. For `close`, the code and the reason.
 	Text string `json:"text,omitempty"`
 	// The message, if it is not text.
 	Base64 string `json:"base64,omitempty"`
-	// More passed than was kept.
+	// More was transferred than recorded.
 	Truncated bool `json:"truncated,omitempty"`
-	// It was compressed, and what it refers to was not kept.
+	// The message was compressed, and data that it refers to was not recorded.
 	Unread bool `json:"unread,omitempty"`
 }
 
-// RequestDetail: One request in full. Messages are missing from flows.
+// RequestDetail: One request in full. Flows have no messages.
 type RequestDetail struct {
 	ID string `json:"id"`
 	// `flow`: one connection of a `tcp` or `tls` tunnel, or one flow of `udp`.
@@ -515,38 +515,38 @@ type RequestDetail struct {
 	Type string `json:"type"`
 	// When it began.
 	Time time.Time `json:"time"`
-	// Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
+	// Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
 	Visitor string `json:"visitor"`
-	// Of a flow to a tunnel of mode `private`: the client of the relay that visits.
+	// For a flow to a tunnel of mode `private`: the client of the relay that visits.
 	Client string `json:"client,omitempty"`
 	// `open` while bytes may still come.
 	State          string  `json:"state"`
 	DurationMillis float64 `json:"duration_ms"`
 	Method         string  `json:"method,omitempty"`
 	Host           string  `json:"host,omitempty"`
-	// With the query, as the local service is asked for it.
+	// With the query, as sent to the local service.
 	Path string `json:"path,omitempty"`
-	// The tunnel's path that led it to a local service of its own.
+	// The tunnel's path that sent it to a different local service.
 	TunnelPath string `json:"tunnel_path,omitempty"`
-	// HTTP status of the answer; of the relay's, where the local service did not take the visitor.
+	// HTTP status of the response; the relay's own response if the local service did not accept the visitor.
 	Status int `json:"status,omitempty"`
-	// Of the answer.
+	// Content type of the response.
 	ContentType string `json:"content_type,omitempty"`
-	// From the visitor.
+	// Bytes from the visitor.
 	BytesIn int64 `json:"bytes_in"`
-	// To the visitor.
+	// Bytes to the visitor.
 	BytesOut int64 `json:"bytes_out"`
 	// Why it failed.
 	Error string `json:"error,omitempty"`
 	// The request that this one repeats.
 	ReplayOf string `json:"replay_of,omitempty"`
-	// It came from an HTTP Archive.
+	// It was imported from an HTTP Archive.
 	Imported bool     `json:"imported,omitempty"`
 	Request  *Message `json:"request,omitempty"`
 	Response *Message `json:"response,omitempty"`
-	// The newest messages of a WebSocket, oldest first: at most 1,000, and 1 MiB.
+	// The newest messages of a WebSocket, oldest first: at most 1,000 messages and 1 MiB.
 	Messages []SocketMessage `json:"messages,omitempty"`
-	// How many messages are not among them.
+	// The number of messages that are not included.
 	MessagesMissed int `json:"messages_missed,omitempty"`
 	// A command that repeats the request, quoted for a POSIX shell.
 	Curl string `json:"curl,omitempty"`
@@ -554,16 +554,16 @@ type RequestDetail struct {
 	URL string `json:"url,omitempty"`
 }
 
-// Replay: What to change before sending again; what is left out stays.
+// Replay: What to change before sending the request again; fields that are left out stay unchanged.
 type Replay struct {
 	Method *string `json:"method,omitempty"`
-	// With the query.
+	// The path, with the query.
 	Path *string `json:"path,omitempty"`
-	// Replace all headers.
+	// Replaces all headers.
 	Headers []Header `json:"headers,omitempty"`
 	// Replaces the body.
 	Body *string `json:"body,omitempty"`
-	// Replaces the body with what is not text.
+	// Replaces the body with one that is not text.
 	BodyBase64 *string `json:"body_base64,omitempty"`
 }
 
@@ -589,24 +589,24 @@ type LogEntry struct {
 	Time    time.Time `json:"time"`
 	Level   LogLevel  `json:"level"`
 	Message string    `json:"message"`
-	// What belongs to the message; keys of groups are joined by dots.
+	// Attributes of the message; the keys of groups are joined by dots.
 	Fields map[string]any `json:"fields,omitempty"`
 }
 
-// Check: One thing that was tried.
+// Check: One check of the diagnostics.
 type Check struct {
-	// Stable name.
+	// Stable name of the check.
 	Name   string `json:"name"`
 	Status string `json:"status"`
-	// What was tried.
+	// What was tested.
 	Tried string `json:"tried"`
-	// What it showed.
+	// What the test showed.
 	Result string `json:"result"`
-	// What to do; empty if it is ok.
+	// What to do; empty if the check is ok.
 	Advice string `json:"advice"`
 }
 
-// Throughput: Bytes a second.
+// Throughput: Bytes per second.
 type Throughput struct {
 	// From the relay to this machine; 0 if not measured.
 	In int64 `json:"in"`
@@ -614,28 +614,28 @@ type Throughput struct {
 	Out int64 `json:"out"`
 }
 
-// Speed: How fast the way between this machine and the relay is over one transport.
+// Speed: The speed between this machine and the relay over one transport.
 type Speed struct {
 	Transport string `json:"transport"`
-	// The session runs over it.
+	// The session uses this transport.
 	InUse bool `json:"in_use"`
 	// Round trip to the relay; 0 if not measured.
 	RTTMillis      float64    `json:"rtt_ms"`
 	BytesPerSecond Throughput `json:"bytes_per_second"`
-	// Why something was not measured; empty if all was.
+	// Why something was not measured; empty if everything was.
 	Error string `json:"error"`
 }
 
 // SpeedReport: is described in openapi.yaml.
 type SpeedReport struct {
 	Items []Speed `json:"items"`
-	// What to do; empty if the transport in use is right.
+	// What to do; empty if the current transport is the right one.
 	Advice string `json:"advice"`
 }
 
 // LoginLink: is described in openapi.yaml.
 type LoginLink struct {
-	// Open it in a browser of this machine. A secret until used.
+	// Open it in a browser on this machine. A secret until it is used.
 	URL string `json:"url"`
 	// `null` for a plain address, which does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
@@ -643,6 +643,6 @@ type LoginLink struct {
 
 // SessionCreate: is described in openapi.yaml.
 type SessionCreate struct {
-	// From a login link's fragment.
+	// The code from a login link's fragment.
 	Code string `json:"code"`
 }

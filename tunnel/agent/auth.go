@@ -181,8 +181,8 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 	return a.Status(), nil
 }
 
-// Resume undoes Pause, and waits a little for the session. Without a Pause there
-// is nothing to undo and nothing to wait for.
+// Resume undoes Pause, and waits a little for the session. A refused token is tried
+// once more. Without a Pause there is nothing to undo and nothing to wait for.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
 	attempts, paused := a.standing.attempts, a.login.auth.Paused
@@ -233,6 +233,8 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	if paused {
 		a.standing.paused()
 		l = a.dropLocked()
+	} else {
+		a.reconnect = true // a person is there, so a refused token is tried once more
 	}
 	return l, true, nil
 }

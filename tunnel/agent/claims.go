@@ -408,7 +408,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) 
 	for {
 		a.mu.Lock()
 		l, state, last := a.cur, a.stateLocked(), a.standing.lastError
-		changed := a.waitChangeLocked()
+		rejected, changed := a.rejectedLocked(), a.waitChangeLocked()
 		a.mu.Unlock()
 		switch {
 		case state == StateUnconfigured:
@@ -416,7 +416,7 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) 
 		case state == StatePaused:
 			return nil, nil
 		case state == StateRejected:
-			return nil, &refusal.Error{Code: refusal.CodeRelayRejected, Message: cmp.Or(last, "the relay refused the token; configure another")}
+			return nil, rejected
 		case l != nil && l != not && l.Alive() && !l.Draining():
 			return l, nil
 		}

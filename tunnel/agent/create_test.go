@@ -222,3 +222,27 @@ func TestGrantTooLongToKeepIsRefused(t *testing.T) {
 		t.Errorf("%s: %+v, %v", tunnelsFile, info, err)
 	}
 }
+
+// TestPublicURLThatIsNoAddressIsRefused: programs open it for people, and what opens the
+// files and programs of this machine is not a relay's to give.
+func TestPublicURLThatIsNoAddressIsRefused(t *testing.T) {
+	r := newFakeRelay(t)
+	a, _ := configured(t, r, Config{StateDir: t.TempDir()})
+	for _, url := range []string{
+		"file:///etc/passwd", `\\\\evil.test\share\x.exe`, "ms-settings:x", "javascript:alert(1)", "https://", "https:evil", "https://a b/", "HTTPS//x",
+		"https://shop.relay.test/\x1b[2J", "-x", "shop.relay.test",
+	} {
+		r.set(func() { r.onGrant = func(g *wire.Grant) { g.PublicURL = url } })
+		_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80})
+		var no *refusal.Error
+		if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected {
+			t.Errorf("%q: got %v, want %s", url, err, refusal.CodeRelayRejected)
+		}
+	}
+	for _, url := range []string{"https://shop.relay.test:8443", "http://*.shop.relay.test", "tls://shop.relay.test:443", "tcp://[2001:db8::1]:20000", "udp://relay.test:20000", "adit://shop/ssh"} {
+		r.set(func() { r.onGrant = func(g *wire.Grant) { g.PublicURL = url } })
+		if _, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80}); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

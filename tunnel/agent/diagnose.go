@@ -62,14 +62,12 @@ func (a *Agent) MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error) {
 	}
 	defer a.speeding.Unlock()
 	a.mu.Lock()
-	cur, configured := a.cur, a.stateLocked() != StateUnconfigured
+	cur := a.cur
 	j := session.Joining{Token: a.login.token, ClientID: a.login.auth.ClientID, Trial: true}
 	a.mu.Unlock()
 	switch {
-	case !configured:
-		return diagnosis.Speeds{}, notConfigured()
 	case cur == nil || !cur.Alive():
-		return diagnosis.Speeds{}, noSession()
+		return diagnosis.Speeds{}, a.noSession()
 	case !cur.Control.Can(wire.FeatureSpeed):
 		return diagnosis.Speeds{}, &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to measure the speed; ask its operator to update it"}
 	}

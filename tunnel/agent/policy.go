@@ -98,15 +98,13 @@ func (a *Agent) keepPolicy(id string, document json.RawMessage, open bool) {
 
 func (a *Agent) askPolicy(ctx context.Context, id string, ask func(context.Context, *control.Client) (wire.Policy, string, error)) (TunnelPolicy, error) {
 	a.mu.Lock()
-	t, cur, configured := a.tunnels[id], a.cur, a.stateLocked() != StateUnconfigured
+	t, cur := a.tunnels[id], a.cur
 	a.mu.Unlock()
 	switch {
 	case t == nil:
 		return TunnelPolicy{}, notFound(id)
-	case !configured:
-		return TunnelPolicy{}, notConfigured()
 	case cur == nil || !cur.Alive():
-		return TunnelPolicy{}, noSession()
+		return TunnelPolicy{}, a.noSession()
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()

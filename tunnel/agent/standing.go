@@ -71,8 +71,13 @@ func (s *standing) renewed() { s.rejected, s.lastError = false, "" }
 // forgotten notes that there is no token any more.
 func (s *standing) forgotten() { s.rejected, s.known, s.lastError = false, false, "" }
 
-// paused notes that no session is wished for.
-func (s *standing) paused() { s.known, s.lastError = false, "" }
+// paused notes that no session is wished for. Why the token was refused holds after it.
+func (s *standing) paused() {
+	s.known = false
+	if !s.rejected {
+		s.lastError = ""
+	}
+}
 
 // pardon is when a refused token is tried again. The relay says so for a token
 // whose refusal may end without the agent's doing, as when its client is given

@@ -103,7 +103,7 @@ func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusa
 	case no != nil:
 		return nil, no
 	case l == nil:
-		return nil, &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: "adit is paused; resume it first"}
+		return nil, isPaused()
 	case !l.Control.Can(feature):
 		return nil, without
 	}

@@ -89,7 +89,8 @@ func Probe(s Session) {
 }
 
 // Stream is one reliable byte stream inside a session. Close ends both
-// directions; what was written before is still delivered.
+// directions; what was written before is still delivered. A Read of no bytes does
+// not wait, and tells of a reset.
 type Stream interface {
 	net.Conn
 	// CloseWrite ends the stream's sending direction: the peer reads io.EOF.

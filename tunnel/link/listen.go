@@ -57,7 +57,7 @@ type ListenConfig struct {
 	Shared bool
 	// Memory bounds what has come and waits for readers in all sessions
 	// together, in bytes, beyond 4 MiB in each; one may have 64 MiB, and at most a
-	// quarter of it. If zero, 1 GiB.
+	// quarter of it, but one with a peer, which is of many agents, all. If zero, 1 GiB.
 	Memory int64
 	// More, if set, has further connections for TLS, as those of agents at the
 	// visitors' port.
@@ -108,7 +108,12 @@ type Listener struct {
 }
 
 // most is how many bytes may wait for readers in one session.
-func (c *ListenConfig) most() int64 { return min(mostOfSession, max(c.Memory/4, freeOfSession)) }
+func (c *ListenConfig) most() int64 {
+	if c.Peers != nil {
+		return max(c.Memory, freeOfSession)
+	}
+	return min(mostOfSession, max(c.Memory/4, freeOfSession))
+}
 
 // Listen opens the sockets and begins to take sessions; Accept gives them out.
 func Listen(cfg ListenConfig) (*Listener, error) {

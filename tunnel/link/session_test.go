@@ -44,6 +44,7 @@ func testSession(t *testing.T, in func(*testing.T, func(*testing.T)), dialPair f
 		{"close write leaves the other direction", testHalfClose},
 		{"close delivers what was written", testCloseDelivers},
 		{"reset fails the peer", testReset},
+		{"a read of nothing tells of a reset", testReadNothing},
 		{"close tells the peer's writes", testCloseStopsPeer},
 		{"close frees a blocked writer", testCloseFreesBlockedWriter},
 		{"a slow reader stops nobody", testSlowReader},
@@ -180,6 +181,35 @@ func testReset(t *testing.T, p pair) {
 		}
 		if _, err := a.Read(make([]byte, 1)); err == nil || err == io.EOF {
 			t.Errorf("read after own reset: got %v, want an error", err)
+		}
+	})
+}
+
+// testReadNothing: agents ask so whether a visitor is there still, of whom they have read
+// nothing yet.
+func testReadNothing(t *testing.T, p pair) {
+	a, b := connect(t, p.server, p.client)
+	within(t, "reads of nothing", func() {
+		if n, err := b.Read(nil); n != 0 || err != nil {
+			t.Errorf("before anything has come: got %d, %v", n, err)
+		}
+		if _, err := a.Write([]byte("hello")); err != nil {
+			t.Error(err)
+		}
+		var first [1]byte
+		if _, err := io.ReadFull(b, first[:]); err != nil {
+			t.Error(err)
+		}
+		if n, err := b.Read(nil); n != 0 || err != nil {
+			t.Errorf("before the rest is read: got %d, %v", n, err)
+		}
+		a.Reset()
+		var err error
+		for end := time.Now().Add(patience / 2); err == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			_, err = b.Read(nil)
+		}
+		if err == nil || err == io.EOF {
+			t.Errorf("when it is reset: got %v, want an error that is not EOF", err)
 		}
 	})
 }

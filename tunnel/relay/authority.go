@@ -115,6 +115,10 @@ func (r *Relay) openACME(plain, secure net.Addr) error {
 		return err
 	}
 	c.Domain, c.Storage, c.Subject, c.Log = r.cfg.Domain, r.store.Certificates, r.names.Subject, r.log
+	c.Owner = func(subject string) string {
+		claim, _ := r.store.Claims.Get(claims.TargetDomain(subject))
+		return claim.ClientID
+	}
 	c.Wait = r.cfg.Limits.Edge().HeaderTime * 3 / 4 // what is left is for the handshake itself
 	c.HTTP, _ = netip.ParseAddrPort(plain.String())
 	c.HTTPS, _ = netip.ParseAddrPort(secure.String())

@@ -14,6 +14,7 @@ import (
 	"adit/internal/goodput"
 	"adit/tunnel/relay/metrics"
 	"adit/tunnel/relay/sink"
+	"adit/tunnel/relay/store"
 	"adit/tunnel/relay/store/bucket"
 	"adit/tunnel/wire"
 )
@@ -94,7 +95,7 @@ func (s *session) refuse(w http.ResponseWriter, err error) {
 		if bucket.IsAway(err) {
 			p.Message = "the relay's store did not answer in time; try again in a moment"
 		}
-		if bucket.IsFull(err) {
+		if bucket.IsFull(err) || bucket.IsAway(err) && s.relay.store.Condition() == store.Full {
 			p.Message = "the relay's store has no room left; ask its operator to make some"
 		}
 		if errors.Is(err, bucket.ErrLost) {

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,7 +78,8 @@ func TestDrainWaitsForNobodyIdle(t *testing.T) {
 
 // TestDrainLetsStreamsFinish keeps a tcp visitor who was silent, and a WebSocket.
 func TestDrainLetsStreamsFinish(t *testing.T) {
-	r := startRelayDraining(t, testConfig(t.TempDir()), 50*time.Second)
+	var log lockedBuffer
+	r := startRelayWith(t, Options{Config: testConfig(t.TempDir()), Drain: 50 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	a := connect(t, r.client(t, "shop"), "i1")
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,6 +124,9 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 		return err != nil
 	})
 	say("while the relay drains")
+	eventually(t, "the log says what it waits for", func() bool {
+		return strings.Contains(log.String(), `msg="relay ends; visitors may finish" visitors=1 within=50s`)
+	})
 	c.Close()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -27,3 +27,18 @@ func TestBoundsAreThoseOfTheMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestVisitorsOfUDPAreThoseOfTheMachine(t *testing.T) {
+	for _, c := range []struct {
+		memory     int64
+		ofOne, all int
+	}{
+		{512 << 20, 4096, 32_768},
+		{16 << 20, 4096, 4096},
+		{math.MaxInt64, 4096, math.MaxInt32},
+	} {
+		if got := flowsFor(c.memory, c.ofOne); got != c.all {
+			t.Errorf("%d bytes: %d visitors, want %d", c.memory, got, c.all)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (r *Relay) openNodes() error {
 	shown := daily{issue: func() (tls.Certificate, error) { return r.authority.IssueNode(r.id) }}
 	r.mesh, err = nodes.New(nodes.Config{
 		ID: r.id, Fingerprint: r.authority.Fingerprint(), Certificate: shown.get,
-		Listener: ln, Local: local{r}, Far: r.far, Log: r.log,
+		Listener: ln, Local: local{r}, Far: r.far, Memory: r.waiting, Log: r.log,
 	})
 	if err != nil {
 		ln.Close()
@@ -111,10 +111,16 @@ func (r *Relay) withFigures(v store.Node) store.Node {
 		v.Endpoints += len(s.tunnels)
 		s.mu.Unlock()
 	}
-	for _, n := range r.edge.Visitors() {
-		v.Visitors += n
-	}
+	v.Visitors = r.visitors()
 	return v
+}
+
+// visitors is how many are served now.
+func (r *Relay) visitors() (count int64) {
+	for _, n := range r.edge.Visitors() {
+		count += n
+	}
+	return count
 }
 
 // runNodes keeps what this node has with the others, until ctx ends.

@@ -83,6 +83,7 @@ type Relay struct {
 	id      string // of the node
 	started time.Time
 	waiting int64 // bytes that may wait for readers, in sessions and at the edge
+	flows   int   // of all udp endpoints
 	tcp     publicPorts
 	udp     publicPorts
 	local   *certs.Local
@@ -188,6 +189,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	r.names = names.Rules{
 		Domain: r.cfg.Domain, Own: []string{r.cfg.Domain, r.cfg.PublicHost, r.cfg.SignInName()}, SignIn: r.cfg.SignInName(),
+		Console: r.cfg.Console.Names(),
 		Claims: r.store.Claims, Policed: func(target string) bool { return r.policies.Get(target) != nil },
 	}
 	r.book = &policies.Book{
@@ -222,7 +224,7 @@ func (r *Relay) open(ctx context.Context) error {
 	}
 	host, _, _ := net.SplitHostPort(r.cfg.EdgeHTTPSListen)
 	limits := r.cfg.Limits.Edge()
-	limits.Memory = r.waiting
+	limits.Memory, limits.UDPFlowsOfAll = r.waiting, r.flows
 	limits.HalfOpen, limits.WebhookTime = r.opts.halfOpen, r.opts.webhookTime
 	r.edge = edge.New(edge.Config{
 		Grace: cmp.Or(r.opts.visitorGrace, visitorGrace), MayBeBack: r.mayBeBack,

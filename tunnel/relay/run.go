@@ -73,6 +73,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			r.moveOff(life)
 		}
 		turnAway()
+		r.log.Info("relay ends; visitors may finish", "visitors", r.visitors(), "within", r.opts.Drain)
 		return nil
 	})
 	err := group.Wait()

@@ -10,6 +10,7 @@ import (
 
 	"adit/internal/wildcard"
 	"adit/tunnel/relay/edge/routing"
+	"adit/tunnel/relay/names"
 	"adit/tunnel/relay/roster"
 	"adit/tunnel/relay/store/claims"
 	"adit/tunnel/relay/store/scope"
@@ -109,7 +110,12 @@ func (r *Relay) tunnelsOf(clientID string) map[tunnelID]bool {
 // mayTake is mayHave of a name that the client has, or is about to have until leave.
 func (s *session) mayTake(ctx context.Context, scope scope.Scope, name string) (leave func(), err error) {
 	r := s.relay
-	if has, _ := r.store.Claims.Get(claims.TargetDomain(name)); has.ClientID == s.client.ID || !r.names.Under(name) {
+	has, _ := r.store.Claims.Get(claims.TargetDomain(name))
+	own := has.ClientID == s.client.ID
+	if !own && len(scope.Domains) == 0 && r.names.IsConsole(name) { // else it is the operator's word
+		return nil, names.OwnError(name)
+	}
+	if own || !r.names.Under(name) {
 		return func() {}, s.mayHave(ctx, scope, name)
 	}
 	leave, other := r.taking.enter(name, s.client.ID)

@@ -41,7 +41,7 @@ func (r *Relay) cameElsewhere(a roster.Agent, beside string) {
 func (s *session) answers() bool {
 	asked := time.Now()
 	link.Probe(s.link)
-	end := time.NewTimer(max(unheardTime, 4*s.link.Stats().RTT))
+	end := time.NewTimer(min(max(unheardTime, 4*s.link.Stats().RTT), replacedTime))
 	defer end.Stop()
 	look := time.NewTicker(unheardLook)
 	defer look.Stop()

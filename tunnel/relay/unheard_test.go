@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"adit/tunnel/link"
@@ -186,4 +187,23 @@ func says(t *testing.T, conn net.Conn, what string) {
 	if n, err := conn.Read(got); err != nil || string(got[:n]) != what {
 		t.Fatalf("got %q, %v, want %q", got[:n], err, what)
 	}
+}
+
+// mute is a session whose agent says that it is very far away, and nothing else.
+type mute struct{ link.Session }
+
+func (mute) Stats() link.Stats     { return link.Stats{RTT: time.Hour} }
+func (mute) Done() <-chan struct{} { return nil }
+
+// TestNoAgentIsAskedForLong: how far away it is, an agent can feign.
+func TestNoAgentIsAskedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, begin := &session{link: mute{}}, time.Now()
+		if s.answers() {
+			t.Error("an agent that says nothing was heard")
+		}
+		if took := time.Since(begin); took > replacedTime {
+			t.Errorf("it was waited for for %v, want %v at most, as for a session's streams", took, replacedTime)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"adit/internal/wildcard"
 	"adit/tunnel/wire"
@@ -60,8 +61,19 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 	}
 	var g wire.Grant
 	err := c.call(ctx, http.MethodPut, wire.PathClaims+url.PathEscape(key), want, &g)
-	if err == nil && len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant {
+	switch {
+	case err != nil:
+	case len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant:
 		err = &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is longer than an address can be"}
+	case !isPublic(g.PublicURL):
+		err = &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is no public URL"}
 	}
 	return g, err
+}
+
+// isPublic reports whether a tunnel may have an address, which programs open for people:
+// one of another scheme may be a file or a program of this machine.
+func isPublic(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && slices.Contains([]string{"http", "https", "tls", "tcp", "udp", "adit"}, u.Scheme)
 }

@@ -3,7 +3,10 @@ package forward
 import (
 	"context"
 	"net"
+	"net/netip"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"adit/tunnel/agent/definition"
@@ -105,6 +108,36 @@ func TestAFloodOfFlowsEvictsItself(t *testing.T) {
 	if fs.order.Len() != 0 {
 		t.Errorf("%d flows are in turn after all are over", fs.order.Len())
 	}
+}
+
+// TestAFloodDoesNotAskTheDNSForThoseWhoAreGone: a relay may bring any number of flows to a
+// service whose name is not answered for.
+func TestAFloodDoesNotAskTheDNSForThoseWhoAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asking atomic.Int32
+		by := quiet(&origin.Dialer{Timeout: time.Hour, Lookup: func(ctx context.Context, _, _ string) ([]netip.Addr, error) {
+			asking.Add(1)
+			defer asking.Add(-1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		var troubles atomic.Int32
+		by.complain = func(string, string, string) { troubles.Add(1) }
+		tun := NewTunnel("tun_1", definition.Tunnel{Type: wire.TypeUDP, LocalIP: "nas.test", LocalPort: 53})
+		fs := &flows{Forwarder: by, session: &deafSession{}, numbers: &numbers{tunnels: map[uint32]*Tunnel{3: tun}}, open: make(map[flowKey]*flow)}
+		for number := range uint32(3 * maxFlows) {
+			fs.start(t.Context(), flowKey{3, number}, wire.From{})
+		}
+		synctest.Wait()
+		if n := asking.Load(); n != maxFlows {
+			t.Errorf("%d flows wait for the DNS, of at most %d", n, maxFlows)
+		}
+		fs.abort()
+		fs.wg.Wait()
+		if n := troubles.Load(); n > 0 {
+			t.Errorf("%d flows that were given up are told of as trouble", n)
+		}
+	})
 }
 
 // TestFlowsThatAreAllUsedGiveOneUp: one is evicted though none was silent.

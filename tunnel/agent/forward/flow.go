@@ -2,6 +2,7 @@ package forward
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type flow struct {
 	tap    *inspect.Tap
 	used   atomic.Int64 // when a packet last passed, by monotime.Now
 	ended  atomic.Bool
+	cancel context.CancelFunc     // ends what finds the origin; may be nil
 	why    atomic.Pointer[string] // why the service does not answer; nil if it does
 
 	withheld atomic.Bool // the relay did not pass an answer on
@@ -55,6 +57,9 @@ type flow struct {
 // abort ends the flow.
 func (f *flow) abort() {
 	f.ended.Store(true)
+	if f.cancel != nil {
+		f.cancel()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.outlet != nil {

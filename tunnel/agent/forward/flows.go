@@ -170,6 +170,7 @@ func (fs *flows) start(ctx context.Context, key flowKey, who wire.From) *flow {
 		return nil
 	}
 	f := &flow{key: key, tunnel: t, route: r}
+	ctx, f.cancel = context.WithCancel(ctx)
 	f.used.Store(int64(monotime.Now()))
 	if r.inspect {
 		meta := inspect.Meta{TunnelID: r.id, TunnelName: r.name, Type: r.spec.Type, Client: who.Client}
@@ -265,7 +266,7 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 			_ = o.Close()
 		}
 	}
-	if err != nil {
+	if err != nil && !f.ended.Load() {
 		fs.reached(f.route, err)
 		fs.trouble(f.route, err.Error())
 		f.tap.Refuse(0, err.Error())

@@ -58,7 +58,12 @@ func (s *Session) visit(ctx context.Context, stream link.Stream) {
 	}
 	var service splice.HalfCloser
 	if err == nil {
-		service, err = s.by.dial(ctx, r, preface.Kind, origin.ProxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
+		present, done := whilePresent(ctx, stream)
+		service, err = s.by.dial(present, r, preface.Kind, origin.ProxyHeader(r.spec.ProxyProtocol, preface.Visitor, preface.Edge))
+		if err != nil && errors.Is(context.Cause(present), errLeft) {
+			err = r.service.Unreached(context.DeadlineExceeded) // as far as the visitor has waited
+		}
+		done()
 	}
 	if err != nil {
 		s.by.trouble(r, err.Error())

@@ -270,11 +270,22 @@ func (c *Conn) Close() error {
 	select {
 	case <-c.done:
 	default:
-		c.sendAlert(1, alertCloseNotify)
+		c.sayEnd()
 	}
 	c.finish(errClosed)
 	c.readers.Wait()
 	return nil
+}
+
+// sayEnd tells the peer that nothing more comes from here. A client amid its handshake is
+// told, too: it would go on repeating what nobody but this server understands.
+func (c *Conn) sayEnd() {
+	if c.ready.Load() || c.isClient {
+		c.sendAlert(1, alertCloseNotify)
+		return
+	}
+	// It is of epoch 0, and its number is later than all of pion's.
+	_ = c.write([][]byte{{typeAlert, 0xfe, 0xfd, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 1, alertCloseNotify}}, c.at.Load())
 }
 
 // finish ends the session once; it starts nothing and waits for nothing.

@@ -24,6 +24,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
+	"adit/internal/turns"
 	"adit/internal/wildcard"
 )
 
@@ -33,7 +34,8 @@ const challengeProto = "acme-tls/1"
 
 const (
 	obtainFor   = 90 * time.Second // one try for one name
-	obtainAtMax = 16               // names at once
+	obtainAtMax = 32               // names at once
+	ofOwner     = 8                // of them, of one owner: names of its own may lead nowhere
 	retryFirst  = time.Minute      // after a failed try, then twice as long each time
 	retryMost   = time.Hour
 	loadEvery   = 10 * time.Second // what another node may have got, while it is too early to ask
@@ -66,6 +68,8 @@ type Config struct {
 	// Subject is what a name's certificate is for: the name itself, or the wildcard
 	// that it is one of; a wildcard's is itself. Empty: the name may have none.
 	Subject func(name string) string
+	// Owner is whose a subject is. If nil, all are of one.
+	Owner func(subject string) string
 	// Wait is how long a handshake waits for a certificate. If zero, 8 s.
 	Wait time.Duration
 	Log  *slog.Logger // may be nil
@@ -96,7 +100,7 @@ type ACME struct {
 	http   *certmagic.ACMEIssuer      // answers HTTP-01; nil without
 	dns    *certmagic.Config          // nil without DNS-01
 	get    func(subject string) error // obtain; tests have it fail
-	slots  chan struct{}              // of names at once
+	turns  *turns.Turns               // of names
 	life   context.Context
 	end    context.CancelFunc
 	trying sync.WaitGroup
@@ -138,8 +142,11 @@ func NewACME(cfg Config) *ACME {
 	if cfg.Directory == "" {
 		cfg.Directory = certmagic.LetsEncryptProductionCA
 	}
+	if cfg.Owner == nil {
+		cfg.Owner = func(string) string { return "" }
+	}
 	a := &ACME{
-		cfg: cfg, log: cfg.Log, slots: make(chan struct{}, obtainAtMax),
+		cfg: cfg, log: cfg.Log, turns: turns.New(obtainAtMax, ofOwner),
 		tries: make(map[string]*try), failures: make(map[string]*failure), renewals: make(map[string]trouble),
 	}
 	if a.cfg.Lookup == nil {
@@ -406,14 +413,14 @@ func (a *ACME) finish(subject string, early bool, err error) *failure {
 // obtain puts the certificate of a subject into the cache: from the store, or
 // asked for.
 func (a *ACME) obtain(subject string) error {
-	select {
-	case a.slots <- struct{}{}:
-		defer func() { <-a.slots }()
-	case <-a.life.Done():
-		return errClosed
-	}
-	ctx, cancel := context.WithTimeout(a.life, obtainFor) // waiting for its turn is no part of it
-	defer cancel()
+	return a.turns.Take(a.life, a.cfg.Owner(subject), func() error {
+		ctx, cancel := context.WithTimeout(a.life, obtainFor) // waiting for its turn is no part of it
+		defer cancel()
+		return a.obtainNow(ctx, subject)
+	})
+}
+
+func (a *ACME) obtainNow(ctx context.Context, subject string) error {
 	config := a.configOf(subject)
 	cert, err := config.CacheManagedCertificate(ctx, subject)
 	switch {

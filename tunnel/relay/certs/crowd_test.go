@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,20 @@ func (s *slow) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certma
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.authority.Issue(ctx, csr)
+}
+
+// deaf is an authority that does not answer for some names.
+type deaf struct {
+	authority
+	to string // what they begin with
+}
+
+func (d *deaf) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	if strings.HasPrefix(csr.DNSNames[0], d.to) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return d.authority.Issue(ctx, csr)
 }
 
 // nowhere is where every name leads.
@@ -63,6 +78,37 @@ func TestManyNamesAtOnceWaitForTheirTurn(t *testing.T) {
 		without := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return a.shown(name) != nil })
 		if len(without) > 0 || log.count("turned away") > 0 {
 			t.Errorf("%d of %d names have no certificate; %d warnings", len(without), len(names), log.count("turned away"))
+		}
+	})
+}
+
+// TestNamesOfOneClientKeepNoOthersWaiting has a client with a great many names that no
+// authority can reach, each of which takes as long as a try may.
+func TestNamesOfOneClientKeepNoOthersWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // a lock of the store has a goroutine for a while
+		names := []string{"mine.test"}
+		for i := range 1000 {
+			names = append(names, fmt.Sprintf("shop%d.test", i))
+		}
+		a := NewACME(Config{
+			Domain: "relay.test", Directory: "https://acme.test/dir", HTTP01: true,
+			Storage: &certmagic.FileStorage{Path: t.TempDir()}, Subject: subjectOf(names...), Lookup: nowhere,
+			Owner: func(subject string) string {
+				return strings.TrimRight(strings.TrimSuffix(subject, ".test"), "0123456789")
+			},
+		})
+		defer a.Close()
+		a.names.Issuers = []certmagic.Issuer{&deaf{authority: newAuthority(t), to: "shop"}}
+		for _, name := range names[1:] {
+			a.Want(name)
+		}
+		synctest.Wait()
+		a.Want("mine.test")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a.shown("mine.test") == nil {
+			t.Error("a client's only name waits for a thousand of another's")
 		}
 	})
 }

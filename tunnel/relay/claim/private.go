@@ -10,9 +10,10 @@ const (
 	typePrivateUDP = "private_udp"
 )
 
-// ForNodes is a claim as other nodes are told of it. Its policy they have from the store.
+// ForNodes is a claim as other nodes are told of it. Its policy they have from the store. What
+// is left is bounded: a line between nodes has an end.
 func ForNodes(c wire.Claim) wire.Claim {
-	c.Policy, c.PolicyReplaces, c.PolicyHolds = nil, false, false
+	c.Policy, c.PolicyReplaces, c.PolicyHolds, c.PolicyOf = nil, false, false, ""
 	switch {
 	case c.Mode != wire.ModePrivate:
 	case c.Type == wire.TypeUDP:

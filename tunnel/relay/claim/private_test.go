@@ -26,8 +26,8 @@ func TestNodesAreToldAnotherTypeOfPrivateTunnels(t *testing.T) {
 }
 
 func TestNodesHavePoliciesFromTheStore(t *testing.T) {
-	told := ForNodes(wire.Claim{Type: wire.TypeHTTPS, Mode: wire.ModeStandard, Policy: []byte(`{}`), PolicyReplaces: true, PolicyHolds: true})
-	if told.Policy != nil || told.PolicyReplaces || told.PolicyHolds {
+	told := ForNodes(wire.Claim{Type: wire.TypeHTTPS, Mode: wire.ModeStandard, Policy: []byte(`{}`), PolicyReplaces: true, PolicyHolds: true, PolicyOf: "tcp.20001"})
+	if told.Policy != nil || told.PolicyReplaces || told.PolicyHolds || told.PolicyOf != "" {
 		t.Errorf("a node is told of a policy: %+v", told)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -99,6 +100,15 @@ type Geo struct {
 type Console struct {
 	AllowedHosts []string `toml:"allowed_hosts"` // further names that it answers to
 	OpenMetrics  bool     `toml:"open_metrics"`  // /metrics asks for no token
+}
+
+// Names are the further names, as they are compared.
+func (c Console) Names() []string {
+	names := make([]string, len(c.AllowedHosts))
+	for i, name := range c.AllowedHosts {
+		names[i] = strings.ToLower(strings.TrimSuffix(name, "."))
+	}
+	return names
 }
 
 // Limits bound what clients and visitors may take. Zero means the default.

@@ -34,6 +34,17 @@ func TestChangesAreRefusedWhileTooManyWaitForTheAuditLog(t *testing.T) {
 	}
 }
 
+// TestFullDiskIsToldOf: the server in this process gives no answer then.
+func TestFullDiskIsToldOf(t *testing.T) {
+	r := serve(t)
+	r.relay.condition = "full"
+	w := httptest.NewRecorder()
+	r.Console.refuse(w, httptest.NewRequest("DELETE", "/", nil), fmt.Errorf("store: %w", context.DeadlineExceeded))
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "no room for it") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
 func TestFaultsOfTheStoreAreToldApart(t *testing.T) {
 	r := serve(t)
 	for _, test := range []struct {

@@ -12,10 +12,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -209,6 +207,9 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			e.Message = "the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure"
 		}
+		if c.cfg.Relay.StoreCondition() == "full" {
+			e.Message = "the relay's store has no room for it; make some on the disk of its data folder, or of its NATS servers, and do it again to be sure"
+		}
 	default:
 		c.log.Error("console", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusInternalServerError, "internal", "the relay could not do this; its log says why", ""}
@@ -231,29 +232,4 @@ func write(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	return json.NewEncoder(w).Encode(envelope{Data: v})
-}
-
-// read reads a request's JSON strictly.
-func read(r *http.Request, v any) error {
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
-		return &Error{http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json", ""}
-	}
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return err
-	}
-	if err != nil {
-		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			name = strings.Trim(name, `"`)
-			return &Error{http.StatusBadRequest, "invalid_parameter", "there is no field " + name, name}
-		}
-		return &Error{http.StatusBadRequest, "invalid_json", "the body does not parse as JSON", ""}
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return &Error{http.StatusBadRequest, "invalid_json", "something follows the JSON document", ""}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,6 +79,8 @@ type fakeRelay struct {
 	counters Counters
 	noted    []string
 	away     error // of BeginChange
+
+	condition string // of the store; if empty, here
 }
 
 func (f *fakeRelay) err() error {
@@ -167,7 +170,7 @@ func (f *fakeRelay) Backup(context.Context) (any, error) {
 }
 func (f *fakeRelay) Ready() string { return "" }
 
-func (f *fakeRelay) StoreCondition() string { return "here" }
+func (f *fakeRelay) StoreCondition() string { return cmp.Or(f.condition, "here") }
 
 func (f *fakeRelay) BeginChange(context.Context, string) (func(error), error) {
 	return func(error) {}, f.away

@@ -43,6 +43,7 @@ type Limits struct {
 	HalfOpen              time.Duration // that a visitor who has ended its side may be sent nothing; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
 	UDPFlowsPerAddress    int           // of one endpoint; 64
+	UDPFlowsOfAll         int           // of all endpoints, provided that every client has its share; unlimited
 	UDPIdle               time.Duration // after which an idle flow is forgotten; 1 min
 	UDPAmplification      int           // bytes sent back per byte received from a visitor whose address is unproved; 3
 }
@@ -201,7 +202,7 @@ func New(cfg Config) *Edge {
 		OriginTime: e.limits.OriginTime, TakeOut: e.table.TakeOut, Backlog: e.backlog, Window: windowOf, Secure: e.secured, Explain: e.explain, Log: e.log,
 	})
 	e.udp = udp.New(udp.Config{
-		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
+		Flows: e.limits.UDPFlows, FlowsPerAddress: e.limits.UDPFlowsPerAddress, OfAll: e.limits.UDPFlowsOfAll, Idle: e.limits.UDPIdle, Amplification: e.limits.UDPAmplification,
 		Enter: e.guardAddr, Record: cfg.Record,
 		Keeps: func(ep *routing.Endpoint, a netip.Addr) bool { return e.keeps(ep, nil, policy.Guest{Addr: a}).Allowed },
 	})

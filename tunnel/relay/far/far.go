@@ -108,7 +108,9 @@ func New(cfg Config) *Agents {
 // SessionUp takes an agent on another node in.
 func (f *Agents) SessionUp(s *nodes.Session) {
 	key := roster.Agent{Client: s.ClientID, Instance: s.Instance}
-	defer f.cfg.Came(key, s.Beside)
+	if !s.Before {
+		defer f.cfg.Came(key, s.Beside)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := &agent{session: s, tunnels: make(map[string]*tunnel)}

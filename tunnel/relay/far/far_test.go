@@ -144,6 +144,17 @@ func TestTunnelsAreServedAsClaimsSay(t *testing.T) {
 	step("what a session that is gone tells", "", func() { p.TunnelUp(s, shop(4)); p.TunnelDown(s, "k"); p.SessionDown(s) })
 }
 
+// TestAgentsThatWereThereBeforeHaveNotComeNow has a node be reached again: its agents have
+// the sessions that they had, and those that they have here are not in doubt for that.
+func TestAgentsThatWereThereBeforeHaveNotComeNow(t *testing.T) {
+	p, s := newPlace(), session("b", "i1")
+	s.Before = true
+	p.SessionUp(s)
+	if got := p.since(); got != "came i1" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestTunnelsWaitForTheirPolicies: a policy that a third node has set may be known here
 // later than the tunnel.
 func TestTunnelsWaitForTheirPolicies(t *testing.T) {

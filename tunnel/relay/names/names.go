@@ -40,7 +40,9 @@ type Rules struct {
 	Domain string   // that clients' names are under
 	Own    []string // that the relay itself is reached by, Domain among them
 	SignIn string   // that visitors sign in at; empty: at none of its own
-	Claims Claims
+	// Console are the names that the operator's console is reached by, in lower case.
+	Console []string
+	Claims  Claims
 	// Policed reports whether a target has a policy.
 	Policed func(target string) bool
 }
@@ -55,8 +57,12 @@ func (r Rules) Claimed(domain string) bool {
 // client's by itself, whether that is connected or not, or the relay's own. So is
 // one that has a policy: whoever set it would not have it passed by.
 func (r Rules) Alone(domain string) bool {
-	return r.Claimed(domain) || r.Policed(claims.TargetDomain(domain)) || r.own(domain)
+	return r.Claimed(domain) || r.Policed(claims.TargetDomain(domain)) || r.own(domain) || r.IsConsole(domain)
 }
+
+// IsConsole reports whether a name is the console's. A browser shows what is at one port
+// of a name the cookies that it has from another.
+func (r Rules) IsConsole(domain string) bool { return slices.Contains(r.Console, domain) }
 
 // own reports whether a name is one that the relay is reached by.
 func (r Rules) own(domain string) bool { return slices.Contains(r.Own, domain) }
@@ -100,9 +106,14 @@ func (r Rules) Full(domain string) (string, error) {
 	case all && base == r.Domain:
 		return "", wire.Forbidden("domain", "%s would be the names of all clients; choose a name below, as *.shop.%s", domain, r.Domain)
 	case !all && r.own(domain):
-		return "", wire.Forbidden("domain", "%s is the relay's own name; choose another", domain)
+		return "", OwnError(domain)
 	}
 	return domain, nil
+}
+
+// OwnError refuses a name of the relay's own.
+func OwnError(domain string) error {
+	return wire.Forbidden("domain", "%s is the relay's own name; choose another", domain)
 }
 
 // Target reads what the operator calls a target: a domain or its one label, a

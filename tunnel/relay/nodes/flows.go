@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"adit/internal/monotime"
+	"adit/internal/shares"
 	"adit/tunnel/link"
 	"adit/tunnel/wire"
 )
 
 const (
-	maxFlows  = 1 << 16 // of one session between nodes
+	maxFlows  = 1 << 16 // of one session between nodes, as far as no client has less than its part
 	flowSweep = 30 * time.Second
 	// flowIdle is above what edges keep a silent flow for: they end theirs, and
 	// this only clears away what was not told.
@@ -29,6 +30,7 @@ type flowKey struct {
 // farFlow is a flow of a visitor on another node.
 type farFlow struct {
 	flow   Flow
+	client string        // whose agent it is with
 	packet atomic.Uint32 // of the origin's, counted
 	used   atomic.Int64  // when a packet last passed, by monotime.Now
 }
@@ -38,6 +40,9 @@ type flowSet struct {
 	mesh *Mesh
 	link link.Session
 	past wire.Past[flowKey] // of who receives
+	most int
+
+	shares shares.Shares
 
 	mu    sync.Mutex
 	flows map[flowKey]*farFlow
@@ -47,7 +52,7 @@ type flowSet struct {
 // serveFlows carries UDP visitors of another node to agents here, until the
 // session ends.
 func (m *Mesh) serveFlows(ctx context.Context, s link.Session) {
-	fs := &flowSet{mesh: m, link: s, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
+	fs := &flowSet{mesh: m, link: s, most: maxFlows, flows: make(map[flowKey]*farFlow), parts: make(map[string]*wire.Reassembly)}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { fs.sweep(ctx) })
@@ -75,8 +80,7 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 	case wire.FlowClose:
 		fs.past.Add(key)
 		fs.mu.Lock()
-		f := fs.flows[key]
-		delete(fs.flows, key)
+		f := fs.forget(key)
 		fs.mu.Unlock()
 		if f != nil {
 			f.flow.Close()
@@ -112,13 +116,15 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 		}
 	}
 	fs.mu.Lock()
-	f, full := fs.flows[key], len(fs.flows) >= maxFlows
+	f := fs.flows[key]
 	fs.mu.Unlock()
 	if f == nil {
-		if full || fs.past.Has(key) {
+		client := fs.mesh.table.client(session)
+		if fs.past.Has(key) || !fs.shares.Take(client, fs.most) {
 			return
 		}
-		if f = fs.begin(key, d.Endpoint); f == nil {
+		if f = fs.begin(key, d.Endpoint, client); f == nil {
+			fs.shares.Give(client)
 			fs.send(session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: d.Endpoint, Number: d.Number}))
 			return
 		}
@@ -131,8 +137,8 @@ func (fs *flowSet) take(session string, d wire.Flow) {
 	f.flow.Send(payload)
 }
 
-func (fs *flowSet) begin(key flowKey, endpoint uint32) *farFlow {
-	f := &farFlow{}
+func (fs *flowSet) begin(key flowKey, endpoint uint32, client string) *farFlow {
+	f := &farFlow{client: client}
 	send := func(b []byte) error {
 		fs.send(key.session, b)
 		return nil
@@ -144,7 +150,7 @@ func (fs *flowSet) begin(key flowKey, endpoint uint32) *farFlow {
 	}
 	over := func() {
 		fs.mu.Lock()
-		delete(fs.flows, key)
+		fs.forget(key)
 		fs.mu.Unlock()
 		fs.send(key.session, wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: endpoint, Number: key.number}))
 	}
@@ -154,6 +160,16 @@ func (fs *flowSet) begin(key flowKey, endpoint uint32) *farFlow {
 	fs.mu.Lock()
 	fs.flows[key] = f
 	fs.mu.Unlock()
+	return f
+}
+
+// forget takes a flow out, and returns it if there is one; fs.mu is held.
+func (fs *flowSet) forget(key flowKey) *farFlow {
+	f := fs.flows[key]
+	if f != nil {
+		delete(fs.flows, key)
+		fs.shares.Give(f.client)
+	}
 	return f
 }
 
@@ -193,7 +209,7 @@ func (fs *flowSet) end(over func(*farFlow) bool) {
 	fs.mu.Lock()
 	for key, f := range fs.flows {
 		if over(f) {
-			delete(fs.flows, key)
+			fs.forget(key)
 			ended = append(ended, f)
 		}
 	}

@@ -50,7 +50,7 @@ func (p *peer) hold(ctx context.Context) (*hold, error) {
 	dial, cancel := context.WithTimeout(ctx, dialTime)
 	s, err := m.dial(dial, link.DialConfig{
 		Relay: addr, Fingerprint: m.cfg.Fingerprint, Certificate: cert, Transport: link.TLS,
-		KeepAlive: keepAlive, MaxStreams: maxStreams, NoWatch: true, Logger: m.log,
+		KeepAlive: keepAlive, MaxStreams: maxStreams, Memory: m.cfg.Memory, NoWatch: true, Logger: m.log,
 		Proxy: func(string) (*url.URL, error) { return nil, nil },
 	})
 	cancel()
@@ -250,6 +250,7 @@ func (h *hold) take(l line) {
 			return
 		}
 		s := newSession(p, h.link, *l.Agent)
+		s.Before = !h.whole // which nothing else sets
 		h.sessions.Store(l.Agent.Session, s)
 		far.SessionUp(s)
 	case l.Op == opGone:

@@ -115,7 +115,10 @@ type Config struct {
 	Listener    net.Listener
 	Local       Local
 	Far         Far
-	Log         *slog.Logger // may be nil
+	// Memory bounds what has come from another node, for or from any of its agents, and
+	// waits for readers. If zero, 1 GiB.
+	Memory int64
+	Log    *slog.Logger // may be nil
 }
 
 // Node says where another node is.
@@ -143,11 +146,14 @@ func New(cfg Config) (*Mesh, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Memory == 0 {
+		cfg.Memory = 1 << 30
+	}
 	m := &Mesh{cfg: cfg, log: cfg.Log, peers: make(map[string]*peer), dial: link.Dial, wornLook: wornLook}
 	var err error
 	m.listener, err = link.Listen(link.ListenConfig{
 		TCP: cfg.Listener, GetCertificate: cfg.Certificate, Peers: &cfg.Fingerprint,
-		KeepAlive: keepAlive, MaxStreams: maxStreams, MaxSessions: 1024, Logger: cfg.Log,
+		KeepAlive: keepAlive, MaxStreams: maxStreams, MaxSessions: 1024, Memory: cfg.Memory, Logger: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ const maxDatagram = 65535 - 1 - maxID
 type Session struct {
 	Agent
 	Node string // that has the session
+	// Before: the agent was there when the node began to tell what it has.
+	Before bool
 
 	peer *peer
 	link link.Session // with the node

@@ -176,6 +176,13 @@ func (t *table) agent(a Agent) {
 	})
 }
 
+// client is the id of the client whose session it is; empty: there is no such session.
+func (t *table) client(session string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.agents[session].ClientID
+}
+
 func (t *table) gone(session string) {
 	t.change(func() (line, bool) {
 		_, ok := t.agents[session]

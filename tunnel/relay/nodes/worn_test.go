@@ -159,6 +159,15 @@ func TestWornSessionBetweenNodesIsReplaced(t *testing.T) {
 	here.Know([]Node{{ID: "there", Address: there.Addr().String()}})
 	soon(t, "the other node's agent is known", func() bool { return len(far.served()) == 1 && here.Peers()["there"].Connected })
 
+	there.AgentUp(Agent{Session: "s2", ClientID: "c1", Instance: "i2"})
+	there.TunnelUp(Tunnel{Session: "s2", Key: "k"})
+	soon(t, "another agent is known", func() bool { return len(far.served()) == 2 })
+	if list := far.served(); !list[0].Before || list[1].Before {
+		t.Errorf("who was there before is not told from who came: %t, %t", list[0].Before, list[1].Before)
+	}
+	there.AgentDown("s2")
+	soon(t, "the other has gone", func() bool { return len(far.served()) == 1 })
+
 	before := far.served()[0]
 	visit := func(s *Session) link.Stream {
 		t.Helper()
@@ -193,7 +202,11 @@ func TestWornSessionBetweenNodesIsReplaced(t *testing.T) {
 		return len(list) == 1 && list[0] != before
 	})
 	echoes(stays)
-	echoes(visit(far.served()[0]))
+	again := far.served()[0]
+	echoes(visit(again))
+	if !again.Before {
+		t.Error("an agent is said to have come when the node was told of it by another session")
+	}
 	if err := old.Err(); err != nil {
 		t.Fatalf("the session with a visitor has ended: %v", err)
 	}

@@ -88,11 +88,11 @@ func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 	if all := b.Names.Leader(claims.DomainOf(c.Target)); all != "" {
 		return &LedError{c.Target, all}
 	}
-	document, silent, err := b.withSecrets(c.Target, document)
+	document, silent, err := b.withSecrets(c, document)
 	if err != nil {
 		return err
 	}
-	d, err := policy.Parse(document)
+	d, err := policy.ParseOf(c.By, document)
 	if err == nil && c.By != "" {
 		err = d.Affordable()
 	}
@@ -119,9 +119,9 @@ func (b *Book) Set(ctx context.Context, c Change, document []byte) error {
 
 // withSecrets is a document with the secrets of the policy in force where it comes
 // without, and what of it does.
-func (b *Book) withSecrets(target string, document []byte) ([]byte, silence, error) {
+func (b *Book) withSecrets(c Change, document []byte) ([]byte, silence, error) {
 	var d policy.Document
-	old := b.Table.Get(target)
+	old := b.Table.Get(c.Target)
 	if old == nil || json.Unmarshal(document, &d) != nil {
 		return document, silence{}, nil
 	}
@@ -130,7 +130,7 @@ func (b *Book) withSecrets(target string, document []byte) ([]byte, silence, err
 		return document, silence{}, nil
 	}
 	// Unknown fields are found before they would be lost here.
-	if _, err := policy.Parse(document); !isSecretMissing(err) {
+	if _, err := policy.ParseOf(c.By, document); !isSecretMissing(err) {
 		return document, silence{}, nil
 	}
 	document, err := json.Marshal(silent.fill(d, old.Document()))

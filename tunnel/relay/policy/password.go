@@ -85,6 +85,13 @@ func checkHash(hash, password string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
 }
 
+// hashOf is a password's hash, in its owner's turn.
+func hashOf(owner, password string) (string, error) {
+	defer hashing.take(owner, netip.Prefix{})()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	return string(hash), err
+}
+
 // passwords checks the users of one policy. It remembers who was right, by a
 // keyed hash, so that only the first request of a visitor is slow.
 type passwords struct {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// hashing is where all passwords are tried: each takes a core for some 50 ms.
+// hashing is where all passwords are tried, and hashed: each takes a core for some 50 ms.
 var hashing = newTryPlaces(2)
 
 // tryPlaces bounds how many passwords are tried at once: so many in all, and one of a

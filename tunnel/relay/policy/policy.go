@@ -14,8 +14,6 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
-
-	"golang.org/x/crypto/bcrypt"
 )
 
 // Document is a policy as an operator writes it. The zero value lets everybody in.
@@ -88,7 +86,11 @@ const (
 var country = regexp.MustCompile(`^[A-Z]{2}(-[A-Z0-9]{1,3})?$`)
 
 // Parse reads a document, checks it and hashes its passwords.
-func Parse(data []byte) (Document, error) {
+func Parse(data []byte) (Document, error) { return ParseOf("", data) }
+
+// ParseOf is Parse for an owner, a client: hashing its passwords takes turns of those that
+// it has for trying them.
+func ParseOf(owner string, data []byte) (Document, error) {
 	var d Document
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) { // null would be one that lets everybody in
 		return d, &FieldError{"policy", "is not a JSON object"}
@@ -108,10 +110,10 @@ func Parse(data []byte) (Document, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return d, &FieldError{"policy", "something follows the JSON object"}
 	}
-	return d, d.check()
+	return d, d.check(owner)
 }
 
-func (d *Document) check() error {
+func (d *Document) check(owner string) error {
 	for _, l := range []struct {
 		name string
 		list []string
@@ -186,11 +188,11 @@ func (d *Document) check() error {
 		}
 		seen[u.Name] = true
 		if u.Password != "" {
-			hash, err := bcrypt.GenerateFromPassword([]byte(u.Password), bcrypt.DefaultCost)
+			hash, err := hashOf(owner, u.Password)
 			if err != nil {
 				return &FieldError{field + ".password", "cannot be hashed"}
 			}
-			u.Password, u.Hash = "", string(hash)
+			u.Password, u.Hash = "", hash
 		}
 		if !validHash(u.Hash) {
 			return &FieldError{field + ".hash", "is neither bcrypt's nor argon2id's"}

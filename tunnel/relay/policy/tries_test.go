@@ -132,6 +132,36 @@ func TestGuessesLeaveATurnToOthers(t *testing.T) {
 	}
 }
 
+// TestPasswordsThatAreSetTakeTurnsToo has a client set a great many passwords, which takes
+// as long for each as a try.
+func TestPasswordsThatAreSetTakeTurnsToo(t *testing.T) {
+	free := holdTries()
+	set := make(chan error, 1)
+	go func() {
+		_, err := ParseOf("c_busy", []byte(`{"basic_auth":[{"name":"ann","password":"secret"},{"name":"bob","password":"secret"}]}`))
+		set <- err
+	}()
+	waits := func() bool {
+		hashing.mu.Lock()
+		defer hashing.mu.Unlock()
+		return len(hashing.waiting) == 1 && hashing.clients["c_busy"] != nil
+	}
+	for end := time.Now().Add(30 * time.Second); !waits(); time.Sleep(time.Millisecond) {
+		select {
+		case err := <-set:
+			t.Fatalf("the passwords are hashed while no place is free: %v", err)
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatal("nobody waits for a place")
+		}
+	}
+	free()
+	if err := <-set; err != nil {
+		t.Error(err)
+	}
+}
+
 func eachItsOwn(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }
 
 // holdTries takes all places to try passwords; free gives them back.

@@ -125,7 +125,7 @@ func (s *Sink) look() {
 }
 
 // Add queues an event, if the sink wants it. It never waits: where the queue is
-// full the oldest is dropped.
+// full the oldest are dropped, those of visitors first.
 func (s *Sink) Add(e Event) {
 	s.mu.Lock()
 	if c := s.setup.cfg; !c.On() || !c.wants(e) {
@@ -133,12 +133,26 @@ func (s *Sink) Add(e Event) {
 		return
 	}
 	if len(s.queue) >= maxQueue {
-		s.queue = append(s.queue[:0:0], s.queue[maxQueue/10:]...)
+		s.queue = thinned(s.queue, maxQueue/10)
 		s.state.Dropped += maxQueue / 10
 	}
 	s.queue = append(s.queue, e)
 	s.mu.Unlock()
 	s.look()
+}
+
+// thinned is a queue without so many of its oldest: of access events, as far as there are
+// any. Strangers make as many of those as they like, and would hide what else happens.
+func thinned(queue []Event, less int) []Event {
+	kept := make([]Event, 0, len(queue))
+	for _, e := range queue {
+		if less > 0 && e.Access != nil {
+			less--
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept[less:]
 }
 
 // State returns how the sink fares.

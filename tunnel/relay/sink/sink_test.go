@@ -229,6 +229,37 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
+// TestStrangersPushNothingElseOutOfTheQueue: they make as many access events as they like.
+func TestStrangersPushNothingElseOutOfTheQueue(t *testing.T) {
+	s := New(Options{Config: Config{Type: Webhook, URL: "http://127.0.0.1:1/", Events: []string{Access, Audit}}})
+	defer s.Close()
+	kept := func() (n int) {
+		for _, e := range s.queue {
+			if e.Audit != nil {
+				n++
+			}
+		}
+		return n
+	}
+	const entries = 100
+	for i := range entries {
+		s.Add(Event{Type: Audit, Audit: &audit.Entry{Seq: uint64(i + 1)}})
+	}
+	for i := range 3 * maxQueue {
+		s.Add(access(strconv.Itoa(i)))
+	}
+	if n := kept(); n != entries {
+		t.Errorf("%d of %d audit entries are left", n, entries)
+	}
+	for i := range 2 * maxQueue {
+		s.Add(Event{Type: Audit, Audit: &audit.Entry{Seq: uint64(entries + i + 1)}})
+	}
+	st := s.State()
+	if newest := s.queue[len(s.queue)-1].Audit; st.Queued > maxQueue || st.Dropped+uint64(st.Queued) != 5*maxQueue+entries || newest == nil || newest.Seq != entries+2*maxQueue {
+		t.Errorf("got %+v, the newest %+v", st, newest)
+	}
+}
+
 // message5424 is RFC 5424's grammar, as far as ours goes.
 var message5424 = regexp.MustCompile(`^<(\d{1,3})>1 (\S+) (\S+) adit - (\S+) (-|\[adit@32473( [a-z_]+="([^"\\\]]|\\["\\\]])*")*\]) [^\x00-\x1f]*$`)
 

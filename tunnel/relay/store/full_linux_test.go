@@ -62,11 +62,13 @@ func TestStoreGoesOnAfterTheDiskWasFull(t *testing.T) {
 			t.Fatal("a full disk takes data")
 		}
 	}
+	eventually(t, "the store says that it is full", func() bool { return s.Condition() == Full })
 	if err := os.Remove(ballast.Name()); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	eventually(t, "it takes data again", func() bool { n++; return visit() == nil && add(fmt.Sprint("after", n)) == nil })
+	eventually(t, "the store says that it is there", func() bool { return s.Condition() == Here })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -318,8 +318,11 @@ const (
 var Conditions = []Condition{Here, Away, Silent, Full, Lost}
 
 // Condition returns the current state of the store, as far as this node knows. With a server
-// in this process it is always Here.
+// in this process it is Here or Full.
 func (s *Store) Condition() Condition {
+	if s.engine.Full() {
+		return Full
+	}
 	if c := s.tables.Condition(); c == Lost || s.Connected() {
 		return c
 	}

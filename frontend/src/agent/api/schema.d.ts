@@ -11,13 +11,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tell that the daemon answers. */
+        /** Check that the daemon answers. */
         get: operations["getHealth"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
-        /** The same without a body. */
+        /** Check that the daemon answers, without a body. */
         head: operations["headHealth"];
         patch?: never;
         trace?: never;
@@ -29,7 +29,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Figures in Prometheus text format 0.0.4. */
+        /** Metrics in Prometheus text format 0.0.4. */
         get: operations["getMetrics"];
         put?: never;
         post?: never;
@@ -63,7 +63,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether a token is configured and the relay accepted it. */
+        /** Whether a token is configured and the relay has accepted it. */
         get: operations["getAuthStatus"];
         put?: never;
         post?: never;
@@ -83,9 +83,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Store a token and use it at once.
-         * @description The relay's address comes from the token alone. The answer waits until the relay accepted the
-         *     token; a token that is malformed or refused leaves the configuration in force as it was.
+         * Store a token and use it immediately.
+         * @description The token contains the relay's address. The response waits until the relay has accepted the token. If the
+         *     token is malformed or refused, the current configuration stays as it is.
          */
         post: operations["configureAuth"];
         delete?: never;
@@ -104,7 +104,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Forget the token and close the session. */
+        /** Delete the token and close the session. */
         delete: operations["deleteAuth"];
         options?: never;
         head?: never;
@@ -135,7 +135,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The configuration in force, and where each value comes from. */
+        /** The current settings, and where each value comes from. */
         get: operations["getConfig"];
         put?: never;
         post?: never;
@@ -154,7 +154,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Close the session and stay away until resumed. */
+        /** Close the session and stay disconnected until resumed. */
         post: operations["pause"];
         delete?: never;
         options?: never;
@@ -188,7 +188,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Drop the session and connect anew, at once. */
+        /** Drop the session and reconnect immediately. */
         post: operations["reconnect"];
         delete?: never;
         options?: never;
@@ -203,7 +203,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The running tunnels' public faces. */
+        /** The endpoints of running tunnels. */
         get: operations["listEndpoints"];
         put?: never;
         post?: never;
@@ -225,8 +225,8 @@ export interface paths {
         put?: never;
         /**
          * Publish a local service.
-         * @description The answer waits for the relay, so that `public_url` is known and answers. If the relay does
-         *     not answer within 15 s, it is 503 `relay_unreachable`.
+         * @description The response waits until the relay has assigned the address, so `public_url` is known and works. If the
+         *     relay does not answer within 15 s, the response is 503 `relay_unreachable`.
          */
         post: operations["createTunnel"];
         delete?: never;
@@ -249,13 +249,13 @@ export interface paths {
         get: operations["getTunnel"];
         put?: never;
         post?: never;
-        /** Delete a tunnel; its public address is given back. */
+        /** Delete a tunnel and give its public address back. */
         delete: operations["deleteTunnel"];
         options?: never;
         head?: never;
         /**
          * Change a tunnel.
-         * @description Fields that are left out stay. A declared tunnel is changed in `adit.toml` only.
+         * @description Fields that are left out stay unchanged. A declared tunnel can be changed only in `adit.toml`.
          */
         patch: operations["updateTunnel"];
         trace?: never;
@@ -272,7 +272,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start a tunnel; no error if it runs. */
+        /** Start a tunnel; no error if it is already running. */
         post: operations["startTunnel"];
         delete?: never;
         options?: never;
@@ -292,7 +292,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop a tunnel and keep it; no error if it is stopped. */
+        /** Stop a tunnel and keep it; no error if it is already stopped. */
         post: operations["stopTunnel"];
         delete?: never;
         options?: never;
@@ -313,10 +313,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep a tunnel that was created with `held` for as long as the answer lasts.
-         * @description The answer is a stream of comment lines: one at once, then one every 15 s. It ends when the tunnel is
-         *     deleted or the daemon stops. Once nobody has held the tunnel for 15 s it is deleted and its public
-         *     address given back: whoever made it may crash, and nothing stays public behind its back.
+         * Keep a tunnel that was created with `held` while this response is open.
+         * @description The response is a stream of comment lines: one immediately, then one every 15 s. It ends when the tunnel is
+         *     deleted or the daemon stops. Once nobody has held the tunnel for 15 s, the daemon deletes it and gives its
+         *     public address back. A program that crashes therefore leaves nothing public behind.
          */
         post: operations["holdTunnel"];
         delete?: never;
@@ -333,8 +333,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The visits that `adit.toml` declares, and how each is.
-         * @description A visit is an address on this machine whose connections, or packets, are led to a private tunnel of another client.
+         * The visits that `adit.toml` declares, and the state of each.
+         * @description A visit is an address on this machine. Connections or packets to it are forwarded to a private tunnel of another client.
          */
         get: operations["listVisits"];
         put?: never;
@@ -353,8 +353,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The private tunnels of others that run and let this agent in.
-         * @description The relay is asked each time. Declared or not, each can be visited. There are at most 1,000 in the list.
+         * The running private tunnels of other clients that this agent may visit.
+         * @description Each request asks the relay. All of these tunnels can be visited, whether `adit.toml` declares a visit or not. The list has at most 1,000 entries.
          */
         get: operations["listInvitations"];
         put?: never;
@@ -370,7 +370,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The client whose tunnel it is, as the relay calls it. */
+                /** @description The client that owns the tunnel, by its name at the relay. */
                 client: string;
                 /** @description The tunnel's `domain`. */
                 name: string;
@@ -378,20 +378,20 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether a private tunnel runs and lets this agent in.
-         * @description The relay is asked, and not the tunnel's local service.
+         * Whether a private tunnel is running and this agent may visit it.
+         * @description This asks the relay and does not contact the tunnel's local service.
          */
         get: operations["mayVisitTunnel"];
         put?: never;
         /**
          * Connect to a private tunnel of another client.
-         * @description The connection of the request becomes one to the tunnel's local service: it is asked for with
-         *     `Connection: Upgrade` and `Upgrade: adit-visit`, and what follows the answer 101 are the service's bytes in both
-         *     directions. Either end may close its own direction first. Nothing may be sent before the answer.
+         * @description This turns the request's connection into a connection to the tunnel's local service. Send `Connection: Upgrade` and
+         *     `Upgrade: adit-visit`. After the response 101, the connection carries bytes to and from the service. Either end may
+         *     close its own direction first. Nothing may be sent before the response.
          *
-         *     A tunnel of type `udp` is asked for with `Upgrade: adit-visit-udp`. What follows the answer are packets, in both
-         *     directions, each behind its length (two bytes, big endian): those of one sender, for which the local service has an
-         *     address of its own. Packets may be lost, as over any network.
+         *     For a tunnel of type `udp`, send `Upgrade: adit-visit-udp`. After the response 101, the connection carries packets in
+         *     both directions, each preceded by its length (two bytes, big endian). They count as one sender: the local service sees
+         *     one address. Packets may be lost, as on any network.
          */
         post: operations["visitTunnel"];
         delete?: never;
@@ -410,13 +410,13 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** Who is let in to a tunnel, as the relay holds it. */
+        /** Who may visit a tunnel, as stored at the relay. */
         get: operations["getTunnelPolicy"];
         /**
-         * Set who is let in to a tunnel, where the relay's operator lets this client do so.
-         * @description The document takes the place of the one before; `{}` lets everybody in. Its fields are the relay's, and
-         *     described with it. A user of `basic_auth` without a password keeps the one that it had. Without `If-Match`
-         *     and `If-None-Match` it takes the place of whatever is there.
+         * Set who may visit a tunnel, if the relay's operator allows this client to do so.
+         * @description The document replaces the previous policy; `{}` allows everyone. The relay defines its fields; the
+         *     document of the relay's API describes them. A user of `basic_auth` without a password keeps the previous one. Without `If-Match`
+         *     and `If-None-Match`, the document replaces whatever is there.
          */
         put: operations["setTunnelPolicy"];
         post?: never;
@@ -435,22 +435,22 @@ export interface paths {
         };
         /**
          * Changes as they happen, as server-sent events.
-         * @description Each event has an `id`, an `event` name and one line of JSON as `data`. Ids rise by one.
+         * @description Each event has an `id`, an `event` name and one line of JSON as `data`. Ids increase by one.
          *
          *     | event | data | when |
          *     |---|---|---|
          *     | `status` | Status | on connecting, then at each change |
          *     | `tunnel` | TunnelEvent | a tunnel was created, changed or deleted |
-         *     | `endpoint` | EndpointEvent | an endpoint came up, changed or went |
+         *     | `endpoint` | EndpointEvent | an endpoint came up, changed or went down |
          *     | `request` | RequestSummary | an inspected request or flow began or ended |
-         *     | `cleared` | ClearedEvent | all inspected requests and flows were forgotten: load the list anew |
-         *     | `log` | LogEntry | the daemon wrote a line |
-         *     | `missed` | MissedEvent | first of a resumed stream, if events between are no longer held |
+         *     | `cleared` | ClearedEvent | all inspected requests and flows were deleted: reload the list |
+         *     | `log` | LogEntry | the daemon wrote a log line |
+         *     | `missed` | MissedEvent | first event of a resumed stream, if events in between are no longer available |
          *
-         *     Without `Last-Event-ID` the stream begins with one `status` event that carries the id of
-         *     the newest event; only what is newer follows. With it, the stream begins with the first
-         *     event after that id. A reader that falls too far behind is disconnected and resumes. A comment line
-         *     is sent every 15 s, so that a dead stream is noticed. The stream ends when the daemon stops.
+         *     Without `Last-Event-ID`, the stream begins with one `status` event that has the id of the newest event;
+         *     only newer events follow. With it, the stream begins with the first event after that id. A reader that
+         *     falls too far behind is disconnected and can resume. A comment line is sent every 15 s, so that a dead
+         *     connection is noticed. The stream ends when the daemon stops.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -472,7 +472,7 @@ export interface paths {
         get: operations["listRequests"];
         put?: never;
         post?: never;
-        /** Forget everything that was inspected. */
+        /** Delete everything that was inspected. */
         delete: operations["clearRequests"];
         options?: never;
         head?: never;
@@ -512,9 +512,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a request to the origin again, as it was or edited.
-         * @description A body is optional; what it leaves out is taken from the recorded request. A request that was imported
-         *     goes to the only tunnel that carries HTTP, or else to the one whose public address its Host is.
+         * Send a request to the origin again, unchanged or edited.
+         * @description The body is optional; fields that it leaves out are taken from the recorded request. An imported request goes
+         *     to the only tunnel that carries HTTP or, if there are several, to the one whose public address matches its Host.
          */
         post: operations["replayRequest"];
         delete?: never;
@@ -535,7 +535,7 @@ export interface paths {
         put?: never;
         /**
          * Add the entries of an HTTP Archive to the list.
-         * @description The archive counts as a request body and may be 1 MiB.
+         * @description The archive is the request body, and is limited to 1 MiB.
          */
         post: operations["importHAR"];
         delete?: never;
@@ -570,7 +570,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Try everything a working tunnel needs, and say what to do. */
+        /** Test everything a working tunnel needs, and advise what to do. */
         post: operations["runDiagnostics"];
         delete?: never;
         options?: never;
@@ -588,10 +588,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Measure how fast the way to the relay is, over DTLS and over TLS.
-         * @description Moves bytes between this machine and the relay for some ten seconds, beside what tunnels move:
-         *     at most 64 MiB for each transport and each way. They count as the client's traffic at the
-         *     relay. A transport that cannot be measured says why in `error`.
+         * Measure the speed of the connection to the relay, over DTLS and over TLS.
+         * @description Transfers data between this machine and the relay for about ten seconds, in addition to the tunnels' own
+         *     traffic: at most 64 MiB for each transport and direction. It counts as the client's traffic at the relay.
+         *     If a transport cannot be measured, its `error` says why.
          */
         post: operations["measureSpeed"];
         delete?: never;
@@ -610,11 +610,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link that signs one browser in, once.
-         * @description For `adit open` and the tray while Bearer protection is on. The page behind the link trades
-         *     the code in its fragment for an HttpOnly, SameSite=Strict cookie that is taken instead of
-         *     the Bearer token from pages of this listener. With protection off, the link is the Web UI's
-         *     plain address.
+         * Create a link that signs in one browser, once.
+         * @description For `adit open` and the tray while Bearer protection is on. The page behind the link exchanges the code in
+         *     its fragment for an HttpOnly, SameSite=Strict cookie. Pages of this listener can use the cookie instead of
+         *     the Bearer token. With protection off, the link is the Web UI's plain address.
          */
         post: operations["createLoginLink"];
         delete?: never;
@@ -632,7 +631,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Trade a login link's code for a cookie. */
+        /** Exchange a login link's code for a cookie. */
         post: operations["createSession"];
         /** Sign this browser out. */
         delete: operations["deleteSession"];
@@ -656,7 +655,7 @@ export interface components {
             version: string;
         };
         /**
-         * @description What went wrong, for programs. New codes may come.
+         * @description What went wrong, for programs. New codes may be added.
          * @enum {string}
          */
         ErrorCode: "invalid_json" | "invalid_parameter" | "invalid_token" | "relay_rejected" | "not_configured" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "control_busy" | "payload_too_large" | "unsupported_media_type" | "internal" | "relay_unreachable" | "too_many_streams" | "precondition_failed";
@@ -665,29 +664,36 @@ export interface components {
             code: components["schemas"]["ErrorCode"];
             /** @description One sentence, for people. */
             message: string;
-            /** @description The field or parameter at fault, if one is. */
+            /** @description The field or parameter at fault, if there is one. */
             field?: string;
         };
         ErrorAnswer: {
             error: components["schemas"]["Error"];
         };
-        /** @description The token to use from now on. */
+        /** @description The token to use. */
         AuthConfigure: {
             /**
              * @description From `adit relay client add`, or the relay's console. A secret.
              * @example adit_AbCd…
              */
             auth_token: string;
-            /** @description Binds this agent to an identifier of yours. */
+            /**
+             * @description The id or name of the relay's client that the token must belong to; a token of another client is refused.
+             * @example workshop-nas
+             */
             client_id?: string;
         };
-        /** @description The token in force, never its secret. */
+        /** @description The current token, but never its secret. */
         AuthStatus: {
             /** @description A token is stored. */
             configured: boolean;
-            /** @description The relay accepted it and the session lives. */
+            /** @description The relay has accepted it and there is a session. */
             authenticated: boolean;
-            /** @description Empty if none was given. */
+            /**
+             * @description The one that was given; otherwise the relay's id for this client, once the relay has accepted the token in this run of the daemon.
+             * @example workshop-nas
+             * @example c_a19b7b6d406980426f
+             */
             client_id: string;
             /**
              * @description The relay's address; empty without a token.
@@ -695,13 +701,13 @@ export interface components {
              */
             relay: string;
             /**
-             * @description Tells tokens apart without giving them away.
+             * @description Distinguishes tokens without revealing them.
              * @example adit_…Zk3v9Q
              */
             token_hint: string;
             /** Format: date-time */
             configured_at: string | null;
-            /** @description Why the relay did not accept it; empty while all is well. */
+            /** @description Why the relay did not accept it; empty if there is no problem. */
             last_error: string;
         };
         /**
@@ -720,7 +726,7 @@ export interface components {
         AuthStatusAnswer: {
             data: components["schemas"]["AuthStatus"];
         };
-        /** @description Visitors' payload since the daemon's start. */
+        /** @description Visitors' payload since the daemon started. */
         Bytes: {
             /**
              * Format: int64
@@ -733,17 +739,17 @@ export interface components {
              */
             out: number;
         };
-        /** @description The agent as a whole. */
+        /** @description The state of the agent. */
         Status: {
             /** @description A token is stored. */
             configured: boolean;
             /** @description The relay answered within the last keep-alive interval. */
             connected: boolean;
             /**
-             * @description `unconfigured`: no token yet. `connecting`: no session since the start or the token's change.
-             *     `connected`: see `connected`. `reconnecting`: the session is lost, or not known to live.
+             * @description `unconfigured`: no token yet. `connecting`: no session since the daemon started or the token changed.
+             *     `connected`: see `connected`. `reconnecting`: the session is lost, or not known to be alive.
              *     `paused`: until resumed. `rejected`: the relay refuses the token; `last_error` says why and
-             *     what helps. It is not tried again but where the relay asks for that, as with an expired client.
+             *     what to do. The agent does not try again unless the relay asks for it, such as for an expired client.
              * @enum {string}
              */
             state: "unconfigured" | "connecting" | "connected" | "reconnecting" | "paused" | "rejected";
@@ -753,12 +759,12 @@ export interface components {
              */
             relay: string;
             /**
-             * @description The name by which the relay knows this client; absent without a session.
+             * @description The relay's name for this client; absent without a session.
              * @example workshop-nas
              */
             client_name?: string;
             /**
-             * @description What carries the session; empty without one.
+             * @description The transport of the session; empty without one.
              * @enum {string}
              */
             transport: "" | "dtls" | "tls";
@@ -766,9 +772,9 @@ export interface components {
             rtt_ms: number;
             /** Format: date-time */
             connected_since: string | null;
-            /** @description Why there is no session; empty while all is well. */
+            /** @description Why there is no session; empty if there is no problem. */
             last_error: string;
-            /** @description How many endpoints run. */
+            /** @description The number of running endpoints. */
             endpoint_count: number;
             /** @description The daemon's version. */
             version: string;
@@ -776,12 +782,12 @@ export interface components {
             os: string;
             /** @example amd64 */
             arch: string;
-            /** @description The daemon's process. */
+            /** @description The daemon's process ID. */
             pid: number;
             /** Format: date-time */
             started_at: string;
             /**
-             * @description The command that the daemon is a part of and ends with; absent where it is there by itself.
+             * @description The command that the daemon is part of and ends with; absent if it runs on its own.
              * @example adit https
              */
             run_by?: string;
@@ -815,36 +821,36 @@ export interface components {
         StatusAnswer: {
             data: components["schemas"]["Status"];
         };
-        /** @description One value in force. */
+        /** @description One current setting. */
         Setting: {
             /**
-             * @description As in `adit.toml`, with its table.
+             * @description The key as in `adit.toml`, with its table.
              * @example local_api.allowed_origins
              */
             key: string;
             /**
-             * @description The value; of a secret only a hint.
+             * @description The value; only a hint if it is a secret.
              * @example [
              *       "https://nas.example"
              *     ]
              */
             value: unknown;
             /**
-             * @description Where it comes from.
+             * @description Where the value comes from.
              * @enum {string}
              */
             source: "default" | "file" | "environment" | "flag" | "state";
             /** @description The value is only a hint. */
             secret?: boolean;
         };
-        /** @description A mistake in the file. Its tunnels change once it is mended; if the daemon started with it, none of them runs until then. */
+        /** @description An error in the file. The file's tunnels change only once it is corrected; if the daemon started with it, none of them runs until then. */
         ConfigError: {
             message: string;
             line?: number;
             /** @example tunnel[2].local_port */
             key?: string;
         };
-        /** @description The configuration in force. */
+        /** @description The current settings. */
         Config: {
             /** @example /etc/adit/adit.toml */
             config_file: string;
@@ -886,7 +892,7 @@ export interface components {
             /** Format: int64 */
             total: number;
         };
-        /** @description A running tunnel's public face. */
+        /** @description The public side of a running tunnel. */
         Endpoint: {
             id: string;
             tunnel_id: string;
@@ -904,13 +910,13 @@ export interface components {
              */
             local: string;
             /**
-             * @description `running`, or `waiting` while the session is away; in an event `down` the tunnel's own.
+             * @description `running`, or `waiting` while there is no session; in an event with `down`, the tunnel's own state.
              * @enum {string}
              */
             state: "running" | "waiting" | "starting" | "stopped" | "failed";
             /** Format: date-time */
             since: string;
-            /** @description Why the newest visitor was not led to the local service, as that nothing listens there; empty once it is reached again, which is looked for. */
+            /** @description Why the last visitor could not reach the local service, for example because nothing listens there; empty once the service can be reached again, which the daemon checks by itself. */
             error: string;
             connections: components["schemas"]["Connections"];
             bytes: components["schemas"]["Bytes"];
@@ -950,37 +956,37 @@ export interface components {
             data: components["schemas"]["EndpointList"];
         };
         /**
-         * @description `tls` is passed through by its server name and never decrypted by the relay.
+         * @description `tls` is routed by its server name; the relay never decrypts it.
          * @enum {string}
          */
         TunnelType: "http" | "https" | "tls" | "tcp" | "udp";
         /**
-         * @description `standard`: one tunnel owns the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp` or `udp`:
-         *     it has no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay visit.
+         * @description `standard`: only this tunnel uses the address. `balanced`: tunnels of several agents share it. `private`, of type `tcp` or `udp`:
+         *     there is no public address, and `public_url` is `adit://CLIENT/NAME`, which agents of the same relay can visit.
          * @enum {string}
          */
         TunnelMode: "standard" | "balanced" | "private";
         /**
-         * @description Which PROXY protocol header tells the origin the visitor's address; empty for none.
+         * @description The PROXY protocol version that sends the origin the visitor's address; empty for none.
          * @enum {string}
          */
         ProxyProtocol: "" | "v1" | "v2";
         /**
          * @description Header fields of an `http` or `https` tunnel, by name, that the relay changes in requests to the origin
-         *     (`request_headers`) or in the origin's answers (`response_headers`): each is set to its value, in place of what is
-         *     there, and one with an empty value is removed. In a change of a tunnel it is all of them; `{}` leaves none. At most
-         *     32, and 8 KiB of names and values. Values may be secrets; whoever may ask this API is shown them.
+         *     (`request_headers`) or in the origin's responses (`response_headers`). Each is set to its value and replaces any
+         *     existing one; a field with an empty value is removed. An update replaces all of them; `{}` removes them all. The limits
+         *     are 32 fields and 8 KiB of names and values. Values may be secrets; anyone who may use this API can see them.
          */
         HeaderChanges: {
             [key: string]: string;
         };
         /**
-         * @description A path of an `http` or `https` tunnel that leads to a local service of its own. A request goes to the longest path
-         *     that is the beginning of its own, segment by segment (`/api` has `/api` and `/api/users`, and not `/apis`); what no
-         *     path has goes to the tunnel's local service.
+         * @description A path of an `http` or `https` tunnel that leads to a different local service. A request goes to the longest path that
+         *     its own path begins with, compared segment by segment (`/api` matches `/api` and `/api/users`, but not `/apis`). All
+         *     other requests go to the tunnel's local service.
          */
         TunnelPath: {
-            /** @description As `/api`: it begins with a slash, and is decoded, without a query. */
+            /** @description Such as `/api`. It begins with a slash, is decoded, and has no query. */
             path: string;
             /**
              * @description The local service's address or host name.
@@ -989,16 +995,16 @@ export interface components {
             local_ip?: string;
             local_port: number;
             local_scheme?: components["schemas"]["LocalScheme"];
-            /** @description The Host that this local service sees; empty: as for the tunnel. */
+            /** @description The Host header that this local service receives; empty: the same as for the tunnel. */
             host_header?: string;
             /**
-             * @description The local service is asked without the path, which it is told in `X-Forwarded-Prefix`.
+             * @description Remove the path from requests to the local service, and send it in `X-Forwarded-Prefix`.
              * @default false
              */
             strip?: boolean;
         };
         /**
-         * @description How the origin of an `http` or `https` tunnel is spoken to; empty is `http`, and `h2c` HTTP/2 without TLS.
+         * @description The protocol of the origin of an `http` or `https` tunnel; empty means `http`, and `h2c` is HTTP/2 without TLS.
          * @enum {string}
          */
         LocalScheme: "" | "http" | "https" | "h2c";
@@ -1014,51 +1020,51 @@ export interface components {
              */
             local_ip?: string;
             local_port: number;
-            /** @description A full name that the client may use, or one label under the relay's domain; without it the relay gives one. Of mode `private` one label, which this client has once. With `*.` before either, all names of one label more, which are nobody's by themselves: `public_url` then has the `*.` too, and is no page. */
+            /** @description A full name that the client may use, or one label under the relay's domain; if empty, the relay assigns one. In mode `private`, one label that is unique for this client. With `*.` before either, the tunnel gets every name with exactly one more label, unless a tunnel has that name itself; `public_url` then contains the `*.`, too, and cannot be opened as a page. */
             domain?: string;
-            /** @description For people. */
+            /** @description A name to show in lists. */
             name?: string;
             local_scheme?: components["schemas"]["LocalScheme"];
-            /** @description Public port of `tcp` and `udp`; 0 lets the relay give one. */
+            /** @description Public port of `tcp` and `udp`; with 0, the relay assigns one. */
             remote_port?: number;
-            /** @description The Host that the origin sees; empty keeps the visitor's. */
+            /** @description The Host header that the origin receives; empty keeps the visitor's. */
             host_header?: string;
             request_headers?: components["schemas"]["HeaderChanges"];
             response_headers?: components["schemas"]["HeaderChanges"];
-            /** @description The paths that lead to local services of their own, in any order. */
+            /** @description The paths that lead to different local services, in any order. */
             paths?: components["schemas"]["TunnelPath"][];
-            /** @description Of mode `private`: the clients of the relay, by name, that may visit the tunnel beside those with the same token; `*` is all of them. */
+            /** @description In mode `private`: the clients of the relay, by name, that may visit the tunnel in addition to those with the same token; `*` allows all. */
             visitors?: string[];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             /**
-             * @description Show what passes in the inspector.
+             * @description Show the traffic in the inspector.
              * @default true
              */
             inspect?: boolean;
             /**
-             * @description Gone when the daemon ends.
+             * @description Deleted when the daemon ends.
              * @default false
              */
             ephemeral?: boolean;
             /**
-             * @description Who is let in from the first visitor on, where the relay's operator lets this client say so; otherwise the tunnel is
-             *     refused. 32 KiB at most. The daemon keeps it, passwords hashed, and brings it again where the relay has none any
-             *     more. Later changes are `setTunnelPolicy`'s.
+             * @description Who may visit, from the first visitor on. If the relay's operator does not allow this client to set this, the tunnel is
+             *     refused. At most 32 KiB. The daemon stores the policy with hashed passwords, and sends it again if the relay no longer
+             *     has one. To change it later, use `setTunnelPolicy`.
              */
             policy?: components["schemas"]["Policy"];
             /**
-             * @description Of an `ephemeral` one: gone as well once nobody has held it for 15 s, see `holdTunnel`.
+             * @description For an `ephemeral` tunnel: also deleted once nobody has held it for 15 s; see `holdTunnel`.
              * @default false
              */
             held?: boolean;
         };
-        /** @description The fields to change; what is left out stays. */
+        /** @description The fields to change; fields that are left out stay unchanged. */
         TunnelUpdate: {
             type?: components["schemas"]["TunnelType"];
             mode?: components["schemas"]["TunnelMode"];
             local_ip?: string;
             local_port?: number;
-            /** @description As of TunnelCreate. Empty: a name that was asked for is given back, and the relay gives another. */
+            /** @description As in TunnelCreate. If empty, a name that was requested is given back, and the relay assigns another one. */
             domain?: string;
             name?: string;
             local_scheme?: components["schemas"]["LocalScheme"];
@@ -1066,14 +1072,14 @@ export interface components {
             host_header?: string;
             request_headers?: components["schemas"]["HeaderChanges"];
             response_headers?: components["schemas"]["HeaderChanges"];
-            /** @description All of them; an empty list leaves none. */
+            /** @description Replaces all of them; an empty list removes them all. */
             paths?: components["schemas"]["TunnelPath"][];
-            /** @description All of them; an empty list leaves only those with the same token. */
+            /** @description Replaces all of them; an empty list leaves only clients with the same token. */
             visitors?: string[];
             proxy_protocol?: components["schemas"]["ProxyProtocol"];
             inspect?: boolean;
         };
-        /** @description A declared mapping; it survives restarts. */
+        /** @description The definition of a tunnel; it survives restarts. */
         Tunnel: {
             id: string;
             name: string;
@@ -1082,23 +1088,23 @@ export interface components {
             local_ip: string;
             local_port: number;
             local_scheme: components["schemas"]["LocalScheme"];
-            /** @description As asked for, or as the relay gave it. */
+            /** @description As requested, or as assigned by the relay. */
             domain: string;
-            /** @description As asked for, or as the relay gave it; 0 unless `tcp` or `udp`. */
+            /** @description As requested, or as assigned by the relay; 0 unless `tcp` or `udp`. */
             remote_port: number;
             host_header: string;
             request_headers: components["schemas"]["HeaderChanges"];
             response_headers: components["schemas"]["HeaderChanges"];
             /** @description Longest first. */
             paths: components["schemas"]["TunnelPath"][];
-            /** @description Of mode `private`: who may visit it, beside clients with the same token. */
+            /** @description In mode `private`: who may visit it, in addition to clients with the same token. */
             visitors: string[];
             proxy_protocol: components["schemas"]["ProxyProtocol"];
             inspect: boolean;
             ephemeral: boolean;
-            /** @description From `adit.toml`; not to be changed here. */
+            /** @description Declared in `adit.toml`; it cannot be changed here. */
             declared: boolean;
-            /** @description Where visitors reach it; empty until the relay gave one. */
+            /** @description The address for visitors; empty until the relay has assigned one. */
             public_url: string;
             state: components["schemas"]["TunnelState"];
             /** @description Why it is `failed`; otherwise empty. */
@@ -1106,15 +1112,15 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description An address on this machine whose connections, or packets, are led to a private tunnel. */
+        /** @description An address on this machine. Connections or packets to it are forwarded to a private tunnel. */
         Visit: {
-            /** @description As `nas/ssh`: the client whose it is, and its name. */
+            /** @description Such as `nas/ssh`: the client that owns the tunnel, and the tunnel's name. */
             tunnel: string;
             type: components["schemas"]["PrivateType"];
-            /** @description Where connections or packets are taken. */
+            /** @description The address that accepts connections or packets. */
             listen: string;
             state: components["schemas"]["VisitState"];
-            /** @description Why it is `failed`, or why the newest connection was not led on; otherwise empty. */
+            /** @description Why it is `failed`, or why the last connection could not be forwarded; otherwise empty. */
             error: string;
             connections: components["schemas"]["Connections"];
             bytes: components["schemas"]["Bytes"];
@@ -1148,9 +1154,9 @@ export interface components {
         VisitListAnswer: {
             data: components["schemas"]["VisitList"];
         };
-        /** @description A private tunnel that runs and lets this agent in. */
+        /** @description A running private tunnel that this agent may visit. */
         Invitation: {
-            /** @description As `nas/ssh`: the client whose it is, and its name. */
+            /** @description Such as `nas/ssh`: the client that owns the tunnel, and the tunnel's name. */
             tunnel: string;
             type: components["schemas"]["PrivateType"];
         };
@@ -1193,45 +1199,45 @@ export interface components {
             data: components["schemas"]["InvitationList"];
         };
         /**
-         * @description `failed`: the address cannot be listened on now; that is tried again.
+         * @description `failed`: the daemon cannot listen on the address now, and keeps trying.
          * @enum {string}
          */
         VisitState: "listening" | "failed";
         /**
-         * @description `waiting`: no session now; it comes back by itself. `failed`: `error` says why.
+         * @description `waiting`: there is no session now; the tunnel comes back by itself. `failed`: `error` says why.
          * @enum {string}
          */
         TunnelState: "starting" | "running" | "waiting" | "stopped" | "failed";
         /**
-         * @description Who is let in: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
+         * @description Who may visit: `deny`, `allow`, `deny_countries`, `allow_countries`, `unknown_country`, `hours`, `connections`,
          *     `connections_per_address`, `rate`, `burst`, `bandwidth`, `max_body`, `basic_auth`, `sign_in`,
          *     `client_certificates`, `webhooks`, `shadow`.
          */
         Policy: {
             [key: string]: unknown;
         };
-        /** @description Who is let in to a tunnel. */
+        /** @description Who may visit a tunnel. */
         TunnelPolicy: {
-            /** @description A Policy, without passwords and secrets; {} lets everybody in. */
+            /** @description A Policy, without passwords and secrets; {} allows everyone. */
             policy: {
                 [key: string]: unknown;
             };
-            /** @description The relay's operator lets this client set it, and adit.toml does not say it. */
+            /** @description The relay's operator allows this client to set it, and adit.toml does not declare it. */
             editable: boolean;
-            /** @description operator, or this client's name; empty if there is none. */
+            /** @description operator, or this client's name; empty if there is no policy. */
             set_by: string;
             /**
              * Format: date-time
-             * @description When it was set; null if there is none.
+             * @description When it was set; null if there is no policy.
              */
             changed_at: string | null;
-            /** @description adit.toml says who is let in, and is where to change it. */
+            /** @description adit.toml declares who may visit, and must be edited to change it. */
             declared: boolean;
             /** @description Names of the relay's identity providers that visitors can sign in with. */
             sign_in_providers?: string[];
             /** @description Providers whose webhooks the relay can verify. */
             webhook_providers?: string[];
-            /** @description The relay can let visitors in by their certificates. */
+            /** @description The relay can allow visitors by their certificates. */
             client_certificates?: boolean;
         };
         TunnelPolicyAnswer: {
@@ -1287,31 +1293,31 @@ export interface components {
         TunnelListAnswer: {
             data: components["schemas"]["TunnelList"];
         };
-        /** @description A tunnel came, changed or went. */
+        /** @description A tunnel was created, changed or deleted. */
         TunnelEvent: {
             /** @enum {string} */
             action: "created" | "changed" | "deleted";
             tunnel: components["schemas"]["Tunnel"];
         };
-        /** @description An endpoint came, changed or went. */
+        /** @description An endpoint came up, changed or went down. */
         EndpointEvent: {
             /** @enum {string} */
             action: "up" | "changed" | "down";
             endpoint: components["schemas"]["Endpoint"];
         };
-        /** @description All inspected requests and flows were forgotten: load the list anew. */
+        /** @description All inspected requests and flows were deleted: reload the list. */
         ClearedEvent: {
-            /** @description How many. */
+            /** @description The number deleted. */
             requests: number;
         };
-        /** @description Events between are no longer held: load the lists anew. Its id is that of the last event lost. */
+        /** @description Events in between are no longer available: reload the lists. The id of this event is that of the last event lost. */
         MissedEvent: {
             /**
              * Format: int64
-             * @description How many.
+             * @description The number of events lost.
              */
             missed: number;
-            /** @description The id is of an earlier run of the daemon; `missed` then does not count that run's. */
+            /** @description The id is from an earlier run of the daemon; `missed` then does not include events of that run. */
             restarted?: boolean;
         };
         /** @description One line of the inspector's list. */
@@ -1332,11 +1338,11 @@ export interface components {
              */
             time: string;
             /**
-             * @description Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
+             * @description Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
              * @example 203.0.113.9:50122
              */
             visitor: string;
-            /** @description Of a flow to a tunnel of mode `private`: the client of the relay that visits. */
+            /** @description For a flow to a tunnel of mode `private`: the client of the relay that visits. */
             client?: string;
             /**
              * @description `open` while bytes may still come.
@@ -1346,29 +1352,29 @@ export interface components {
             duration_ms: number;
             method?: string;
             host?: string;
-            /** @description With the query, as the local service is asked for it. */
+            /** @description With the query, as sent to the local service. */
             path?: string;
-            /** @description The tunnel's path that led it to a local service of its own. */
+            /** @description The tunnel's path that sent it to a different local service. */
             tunnel_path?: string;
-            /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
+            /** @description HTTP status of the response; the relay's own response if the local service did not accept the visitor. */
             status?: number;
-            /** @description Of the answer. */
+            /** @description Content type of the response. */
             content_type?: string;
             /**
              * Format: int64
-             * @description From the visitor.
+             * @description Bytes from the visitor.
              */
             bytes_in: number;
             /**
              * Format: int64
-             * @description To the visitor.
+             * @description Bytes to the visitor.
              */
             bytes_out: number;
             /** @description Why it failed. */
             error?: string;
             /** @description The request that this one repeats. */
             replay_of?: string;
-            /** @description It came from an HTTP Archive. */
+            /** @description It was imported from an HTTP Archive. */
             imported?: boolean;
         };
         RequestList: {
@@ -1406,14 +1412,14 @@ export interface components {
         Header: {
             name: string;
             value: string;
-            /** @description The value is hidden; ask with `reveal=true`. */
+            /** @description The value is hidden; request it with `reveal=true`. */
             redacted?: boolean;
         };
-        /** @description What was kept of a body, decompressed for viewing. */
+        /** @description The recorded part of a body, decompressed for viewing. */
         Body: {
             /**
              * Format: int64
-             * @description Bytes that passed.
+             * @description Bytes transferred.
              */
             size: number;
             /** @description The body, if it is text. */
@@ -1421,14 +1427,14 @@ export interface components {
             /** @description The body, if it is not text. */
             base64?: string;
             /**
-             * @description The Content-Encoding that was undone.
+             * @description The Content-Encoding that was removed.
              * @example gzip
              */
             encoding?: string;
-            /** @description More passed than was kept. */
+            /** @description More was transferred than recorded. */
             truncated?: boolean;
         };
-        /** @description A request or an answer. */
+        /** @description A request or a response. */
         Message: {
             /**
              * @description Request line or status line.
@@ -1437,11 +1443,11 @@ export interface components {
             line: string;
             /** @example HTTP/1.1 */
             proto: string;
-            /** @description In their order. The trailers of an answer by HTTP/2 follow them. */
+            /** @description In their original order, followed by the trailers of an HTTP/2 response. */
             headers: components["schemas"]["Header"][];
             body: components["schemas"]["Body"];
         };
-        /** @description One message of a WebSocket, or its end. */
+        /** @description One WebSocket message, or the end of the WebSocket. */
         SocketMessage: {
             /** @enum {string} */
             from: "visitor" | "origin";
@@ -1455,19 +1461,19 @@ export interface components {
             type: "text" | "binary" | "close";
             /**
              * Format: int64
-             * @description Bytes that passed, without framing.
+             * @description Bytes transferred, without framing.
              */
             size: number;
-            /** @description The message, if it is text, decompressed. Of `close` the code and the reason. */
+            /** @description The message, if it is text, decompressed. For `close`, the code and the reason. */
             text?: string;
             /** @description The message, if it is not text. */
             base64?: string;
-            /** @description More passed than was kept. */
+            /** @description More was transferred than recorded. */
             truncated?: boolean;
-            /** @description It was compressed, and what it refers to was not kept. */
+            /** @description The message was compressed, and data that it refers to was not recorded. */
             unread?: boolean;
         };
-        /** @description One request in full. Messages are missing from flows. */
+        /** @description One request in full. Flows have no messages. */
         RequestDetail: {
             id: string;
             /**
@@ -1485,11 +1491,11 @@ export interface components {
              */
             time: string;
             /**
-             * @description Address and port; empty for a flow of `udp`, whose datagrams do not tell the daemon.
+             * @description Address and port; empty for a `udp` flow, because its datagrams do not tell the daemon the visitor's address.
              * @example 203.0.113.9:50122
              */
             visitor: string;
-            /** @description Of a flow to a tunnel of mode `private`: the client of the relay that visits. */
+            /** @description For a flow to a tunnel of mode `private`: the client of the relay that visits. */
             client?: string;
             /**
              * @description `open` while bytes may still come.
@@ -1499,35 +1505,35 @@ export interface components {
             duration_ms: number;
             method?: string;
             host?: string;
-            /** @description With the query, as the local service is asked for it. */
+            /** @description With the query, as sent to the local service. */
             path?: string;
-            /** @description The tunnel's path that led it to a local service of its own. */
+            /** @description The tunnel's path that sent it to a different local service. */
             tunnel_path?: string;
-            /** @description HTTP status of the answer; of the relay's, where the local service did not take the visitor. */
+            /** @description HTTP status of the response; the relay's own response if the local service did not accept the visitor. */
             status?: number;
-            /** @description Of the answer. */
+            /** @description Content type of the response. */
             content_type?: string;
             /**
              * Format: int64
-             * @description From the visitor.
+             * @description Bytes from the visitor.
              */
             bytes_in: number;
             /**
              * Format: int64
-             * @description To the visitor.
+             * @description Bytes to the visitor.
              */
             bytes_out: number;
             /** @description Why it failed. */
             error?: string;
             /** @description The request that this one repeats. */
             replay_of?: string;
-            /** @description It came from an HTTP Archive. */
+            /** @description It was imported from an HTTP Archive. */
             imported?: boolean;
             request?: components["schemas"]["Message"];
             response?: components["schemas"]["Message"];
-            /** @description The newest messages of a WebSocket, oldest first: at most 1,000, and 1 MiB. */
+            /** @description The newest messages of a WebSocket, oldest first: at most 1,000 messages and 1 MiB. */
             messages?: components["schemas"]["SocketMessage"][];
-            /** @description How many messages are not among them. */
+            /** @description The number of messages that are not included. */
             messages_missed?: number;
             /** @description A command that repeats the request, quoted for a POSIX shell. */
             curl?: string;
@@ -1537,16 +1543,16 @@ export interface components {
         RequestAnswer: {
             data: components["schemas"]["RequestDetail"];
         };
-        /** @description What to change before sending again; what is left out stays. */
+        /** @description What to change before sending the request again; fields that are left out stay unchanged. */
         Replay: {
             method?: string;
-            /** @description With the query. */
+            /** @description The path, with the query. */
             path?: string;
-            /** @description Replace all headers. */
+            /** @description Replaces all headers. */
             headers?: components["schemas"]["Header"][];
             /** @description Replaces the body. */
             body?: string;
-            /** @description Replaces the body with what is not text. */
+            /** @description Replaces the body with one that is not text. */
             body_base64?: string;
         };
         /** @description HTTP Archive 1.2. */
@@ -1573,7 +1579,7 @@ export interface components {
             time: string;
             level: components["schemas"]["LogLevel"];
             message: string;
-            /** @description What belongs to the message; keys of groups are joined by dots. */
+            /** @description Attributes of the message; the keys of groups are joined by dots. */
             fields?: {
                 [key: string]: unknown;
             };
@@ -1584,20 +1590,20 @@ export interface components {
         LogListAnswer: {
             data: components["schemas"]["LogList"];
         };
-        /** @description One thing that was tried. */
+        /** @description One check of the diagnostics. */
         Check: {
             /**
-             * @description Stable name.
+             * @description Stable name of the check.
              * @example relay_udp
              */
             name: string;
             /** @enum {string} */
             status: "ok" | "warning" | "failed" | "skipped";
-            /** @description What was tried. */
+            /** @description What was tested. */
             tried: string;
-            /** @description What it showed. */
+            /** @description What the test showed. */
             result: string;
-            /** @description What to do; empty if it is ok. */
+            /** @description What to do; empty if the check is ok. */
             advice: string;
         };
         CheckList: {
@@ -1621,7 +1627,7 @@ export interface components {
         CheckListAnswer: {
             data: components["schemas"]["CheckList"];
         };
-        /** @description Bytes a second. */
+        /** @description Bytes per second. */
         Throughput: {
             /**
              * Format: int64
@@ -1634,21 +1640,21 @@ export interface components {
              */
             out: number;
         };
-        /** @description How fast the way between this machine and the relay is over one transport. */
+        /** @description The speed between this machine and the relay over one transport. */
         Speed: {
             /** @enum {string} */
             transport: "dtls" | "tls";
-            /** @description The session runs over it. */
+            /** @description The session uses this transport. */
             in_use: boolean;
             /** @description Round trip to the relay; 0 if not measured. */
             rtt_ms: number;
             bytes_per_second: components["schemas"]["Throughput"];
-            /** @description Why something was not measured; empty if all was. */
+            /** @description Why something was not measured; empty if everything was. */
             error: string;
         };
         SpeedReport: {
             items: components["schemas"]["Speed"][];
-            /** @description What to do; empty if the transport in use is right. */
+            /** @description What to do; empty if the current transport is the right one. */
             advice: string;
         };
         /**
@@ -1685,7 +1691,7 @@ export interface components {
         };
         LoginLink: {
             /**
-             * @description Open it in a browser of this machine. A secret until used.
+             * @description Open it in a browser on this machine. A secret until it is used.
              * @example http://127.0.0.1:37271/login#3f9c…
              */
             url: string;
@@ -1699,7 +1705,7 @@ export interface components {
             data: components["schemas"]["LoginLink"];
         };
         SessionCreate: {
-            /** @description From a login link's fragment. */
+            /** @description The code from a login link's fragment. */
             code: string;
         };
     };
@@ -1750,7 +1756,7 @@ export interface components {
                 "application/json": components["schemas"]["RequestAnswer"];
             };
         };
-        /** @description A bad body or value, no token yet, or a refusal of the relay. */
+        /** @description A bad body or value, no token yet, or the relay refuses it. */
         BadRequest: {
             headers: {
                 [name: string]: unknown;
@@ -1777,7 +1783,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description The Host header is not one this listener answers to, or a page of another origin asks. */
+        /** @description The Host header is not one of this listener's names, or the request comes from a page of another origin. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -1786,7 +1792,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description There is nothing of this name here. */
+        /** @description Nothing has this name. */
         NotFound: {
             headers: {
                 [name: string]: unknown;
@@ -1803,7 +1809,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description The path is known and takes other methods. */
+        /** @description The path exists but does not support this method. */
         MethodNotAllowed: {
             headers: {
                 Allow: components["headers"]["Allow"];
@@ -1821,7 +1827,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description Another control-plane request runs; try again. */
+        /** @description Another change is running; try again. */
         Busy: {
             headers: {
                 [name: string]: unknown;
@@ -1838,7 +1844,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description What it would replace has changed since it was read, and nothing was done. */
+        /** @description The current version has changed since it was read, so nothing was changed. */
         PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
@@ -1889,7 +1895,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description As many event streams are open, or as many tunnels held, or as many visits open, as the daemon serves. */
+        /** @description The daemon's maximum number of open event streams, held tunnels or open visits is reached. */
         TooManyStreams: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1907,7 +1913,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorAnswer"];
             };
         };
-        /** @description A fault of the daemon itself; its log says more. */
+        /** @description An internal error of the daemon; its log has details. */
         Internal: {
             headers: {
                 [name: string]: unknown;
@@ -1948,36 +1954,36 @@ export interface components {
         TunnelID: string;
         /** @description The request's `id`. */
         RequestID: string;
-        /** @description Only of this tunnel. */
+        /** @description Only requests of this tunnel. */
         TunnelFilter: string;
-        /** @description Only with this HTTP method. */
+        /** @description Only requests with this HTTP method. */
         MethodFilter: string;
-        /** @description Only with this HTTP status, or of a class such as `4xx`. */
+        /** @description Only requests with this HTTP status, or with a class such as `4xx`. */
         StatusFilter: string;
-        /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
+        /** @description Only requests with this text in their method, URL without its scheme, status, visitor or tunnel, joined on one line. Case does not matter. Characters that are not ASCII also match their percent-encoded form. */
         TextFilter: string;
-        /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
+        /** @description Only requests older than the one with this id, for paging. That request itself may already be gone. */
         Before: string;
         /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
         KindFilter: "http" | "flow";
-        /** @description Only what is from this time or later. */
+        /** @description Only entries from this time or later. */
         Since: string;
-        /** @description Only what is from before this time. */
+        /** @description Only entries from before this time. */
         Until: string;
-        /** @description At most this many. */
+        /** @description The maximum number of entries. */
         Limit: number;
-        /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
+        /** @description Show the values of headers that hold secrets (such as Authorization and Cookie). */
         Reveal: boolean;
     };
     requestBodies: never;
     headers: {
-        /** @description Another one when the policy has changed. Missing where the relay tells none. */
+        /** @description Changes whenever the policy changes. Missing if the relay does not send one. */
         ETag: string;
         /** @description Answers of the API are never cached. */
         NoStore: "no-store";
         /** @description Seconds to wait before trying again. */
         RetryAfter: string;
-        /** @description The methods that this path takes. */
+        /** @description The methods that this path supports. */
         Allow: string;
         /** @description How to authenticate. */
         WWWAuthenticate: string;
@@ -1995,7 +2001,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The daemon answers. The one body without an envelope. */
+            /** @description The daemon answers. This body has no envelope. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["NoStore"];
@@ -2048,7 +2054,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The figures. */
+            /** @description The metrics. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2141,7 +2147,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Forgotten; also if there was none. */
+            /** @description Deleted, or there was none. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2178,7 +2184,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The configuration; secrets only as hints. */
+            /** @description The settings; secrets appear only as hints. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2457,7 +2463,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The stream; the tunnel is held while it lasts. */
+            /** @description The stream; the tunnel is held while it is open. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2483,7 +2489,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The visits, by address. */
+            /** @description The visits, sorted by address. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2506,7 +2512,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The private tunnels, by name. */
+            /** @description The private tunnels, sorted by name. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2526,7 +2532,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The client whose tunnel it is, as the relay calls it. */
+                /** @description The client that owns the tunnel, by its name at the relay. */
                 client: string;
                 /** @description The tunnel's `domain`. */
                 name: string;
@@ -2535,7 +2541,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It does, and this is the tunnel. */
+            /** @description It is running and may be visited; this is the tunnel. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2554,11 +2560,11 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The protocol to change to. */
+                /** @description The protocol to switch to. */
                 Upgrade: "adit-visit" | "adit-visit-udp";
             };
             path: {
-                /** @description The client whose tunnel it is, as the relay calls it. */
+                /** @description The client that owns the tunnel, by its name at the relay. */
                 client: string;
                 /** @description The tunnel's `domain`. */
                 name: string;
@@ -2567,7 +2573,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The connection is the tunnel's from here on. */
+            /** @description The connection now belongs to the tunnel. */
             101: {
                 headers: {
                     [name: string]: unknown;
@@ -2604,9 +2610,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the policy that this replaces; another one stays. */
+                /** @description The ETag of the policy to replace. A policy with a different ETag is left unchanged. */
                 "If-Match"?: string;
-                /** @description `*`: a policy that is there stays. */
+                /** @description `*`: an existing policy is left unchanged. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -2644,11 +2650,11 @@ export interface operations {
     streamEvents: {
         parameters: {
             query?: {
-                /** @description The same for a client that cannot set headers. The header wins. */
+                /** @description For clients that cannot set the header `Last-Event-ID`. The header takes precedence. */
                 last_event_id?: string;
             };
             header?: {
-                /** @description The id of the last event that was received; browsers send it by themselves. */
+                /** @description The id of the last event received; browsers send it automatically. */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -2679,23 +2685,23 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
-                /** @description Only of this tunnel. */
+                /** @description Only requests of this tunnel. */
                 tunnel_id?: components["parameters"]["TunnelFilter"];
                 /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
                 kind?: components["parameters"]["KindFilter"];
-                /** @description Only with this HTTP method. */
+                /** @description Only requests with this HTTP method. */
                 method?: components["parameters"]["MethodFilter"];
-                /** @description Only with this HTTP status, or of a class such as `4xx`. */
+                /** @description Only requests with this HTTP status, or with a class such as `4xx`. */
                 status?: components["parameters"]["StatusFilter"];
-                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
+                /** @description Only requests with this text in their method, URL without its scheme, status, visitor or tunnel, joined on one line. Case does not matter. Characters that are not ASCII also match their percent-encoded form. */
                 q?: components["parameters"]["TextFilter"];
-                /** @description Only what is from this time or later. */
+                /** @description Only entries from this time or later. */
                 since?: components["parameters"]["Since"];
-                /** @description Only what is from before this time. */
+                /** @description Only entries from before this time. */
                 until?: components["parameters"]["Until"];
-                /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
+                /** @description Only requests older than the one with this id, for paging. That request itself may already be gone. */
                 before?: components["parameters"]["Before"];
-                /** @description At most this many. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;
@@ -2727,7 +2733,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Forgotten. */
+            /** @description Deleted. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2742,7 +2748,7 @@ export interface operations {
     getRequest: {
         parameters: {
             query?: {
-                /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
+                /** @description Show the values of headers that hold secrets (such as Authorization and Cookie). */
                 reveal?: components["parameters"]["Reveal"];
             };
             header?: never;
@@ -2795,25 +2801,25 @@ export interface operations {
     exportHAR: {
         parameters: {
             query?: {
-                /** @description Only of this tunnel. */
+                /** @description Only requests of this tunnel. */
                 tunnel_id?: components["parameters"]["TunnelFilter"];
                 /** @description Only HTTP requests, or only flows (connections of `tcp` and `tls`, flows of `udp`). */
                 kind?: components["parameters"]["KindFilter"];
-                /** @description Only with this HTTP method. */
+                /** @description Only requests with this HTTP method. */
                 method?: components["parameters"]["MethodFilter"];
-                /** @description Only with this HTTP status, or of a class such as `4xx`. */
+                /** @description Only requests with this HTTP status, or with a class such as `4xx`. */
                 status?: components["parameters"]["StatusFilter"];
-                /** @description Only with this text in method, URL without its scheme, status, visitor or tunnel, as they stand on one line; case does not matter, and what is not ASCII is found percent-encoded, too. */
+                /** @description Only requests with this text in their method, URL without its scheme, status, visitor or tunnel, joined on one line. Case does not matter. Characters that are not ASCII also match their percent-encoded form. */
                 q?: components["parameters"]["TextFilter"];
-                /** @description Only what is from this time or later. */
+                /** @description Only entries from this time or later. */
                 since?: components["parameters"]["Since"];
-                /** @description Only what is from before this time. */
+                /** @description Only entries from before this time. */
                 until?: components["parameters"]["Until"];
-                /** @description Only what is older than the request with this id, for paging. The request itself need not be held any more. */
+                /** @description Only requests older than the one with this id, for paging. That request itself may already be gone. */
                 before?: components["parameters"]["Before"];
-                /** @description At most this many. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Show the values of headers that hold secrets (Authorization, Cookie and their like). */
+                /** @description Show the values of headers that hold secrets (such as Authorization and Cookie). */
                 reveal?: components["parameters"]["Reveal"];
             };
             header?: never;
@@ -2822,7 +2828,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The archive, as a file to save; without the envelope, as its format wants. */
+            /** @description The archive, as a file to save. It has no envelope, because its format does not allow one. */
             200: {
                 headers: {
                     "Content-Disposition"?: string;
@@ -2869,11 +2875,11 @@ export interface operations {
     listLogs: {
         parameters: {
             query?: {
-                /** @description The lowest level to show. */
+                /** @description The lowest level to return. */
                 level?: "debug" | "info" | "warn" | "error";
-                /** @description Only what is from this time or later. */
+                /** @description Only entries from this time or later. */
                 since?: components["parameters"]["Since"];
-                /** @description At most this many. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;
@@ -2882,7 +2888,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The newest lines that fit, oldest first. */
+            /** @description The newest lines up to `limit`, oldest first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2905,7 +2911,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The checks, in the order of what depends on what. */
+            /** @description The checks, ordered by how they depend on each other. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2953,7 +2959,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The link, good once and for one minute. */
+            /** @description The link, valid once and for one minute. */
             201: {
                 headers: {
                     [name: string]: unknown;

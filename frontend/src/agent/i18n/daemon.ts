@@ -260,6 +260,7 @@ const chinese: readonly Sentence[] = [
     'what it gives the tunnel is longer than an address can be',
     '它给隧道的内容比地址可能的长度还长',
   ],
+  ['what it gives the tunnel is no public URL', '它给隧道的不是公网地址'],
   [
     'the relay is too old to tell its policies; ask its operator to update it',
     '中继版本过旧，无法告知访问策略，请联系其运营者更新',

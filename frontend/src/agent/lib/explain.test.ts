@@ -33,6 +33,10 @@ describe('explain', () => {
       ),
       'There is no session with the relay now; try again when it is connected',
     ],
+    [
+      problem('relay_unreachable', 'adit is paused; resume it first'),
+      'adit is paused; resume it first',
+    ],
     [problem('not_found', 'there is no request with this id'), 'There is no request with this id'],
   ])('%s', (error, want) => expect(explain(error)).toBe(want));
 

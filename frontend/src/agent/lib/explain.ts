@@ -20,7 +20,7 @@ const before: Partial<Record<Problem['code'], MessageKey>> = {
 
 /** What the daemon begins with and our introduction has said, or says worse. */
 const introduced = /^(the relay refused|not an auth token): /;
-const alone = /^there is no session with the relay now/;
+const alone = /^(there is no session with the relay now|adit is paused)/;
 
 /**
  * Returns what to tell the reader: our sentence in their language, and the

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tell that the relay answers. */
+        /** Check that the relay answers. */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tell whether new visitors should come here. */
+        /** Check whether this node should get new visitors. */
         get: operations["getReady"];
         put?: never;
         post?: never;
@@ -45,7 +45,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Figures in Prometheus text format 0.0.4. */
+        /** Metrics in Prometheus text format 0.0.4. */
         get: operations["getMetrics"];
         put?: never;
         post?: never;
@@ -84,7 +84,7 @@ export interface paths {
         put?: never;
         /** Sign a browser in. */
         post: operations["signIn"];
-        /** Sign it out. */
+        /** Sign a browser out. */
         delete: operations["signOut"];
         options?: never;
         head?: never;
@@ -100,7 +100,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make the first administrator, and sign the browser in. */
+        /** Create the first administrator, and sign the browser in. */
         post: operations["setup"];
         delete?: never;
         options?: never;
@@ -115,7 +115,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The relay at a glance. */
+        /** An overview of the relay. */
         get: operations["getStatus"];
         put?: never;
         post?: never;
@@ -132,7 +132,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The relay over the last hour, or the last day. */
+        /** The relay's figures over the last hour or the last day. */
         get: operations["getFigures"];
         put?: never;
         post?: never;
@@ -166,7 +166,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is in force. */
+        /** The current settings. */
         get: operations["getSettings"];
         put?: never;
         post?: never;
@@ -186,7 +186,7 @@ export interface paths {
         /** All clients. */
         get: operations["listClients"];
         put?: never;
-        /** Add a client and mint its token. */
+        /** Add a client and create its token. */
         post: operations["addClient"];
         delete?: never;
         options?: never;
@@ -209,7 +209,7 @@ export interface paths {
         delete: operations["deleteClient"];
         options?: never;
         head?: never;
-        /** Change what a client may do. */
+        /** Change a client's permissions and limits. */
         patch: operations["changeClient"];
         trace?: never;
     };
@@ -222,7 +222,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mint a new token; the old one works a while longer. */
+        /** Create a new token; the old one keeps working for a while. */
         post: operations["rotateClient"];
         delete?: never;
         options?: never;
@@ -239,7 +239,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End a client and its sessions. */
+        /** Revoke a client and end its sessions. */
         post: operations["revokeClient"];
         delete?: never;
         options?: never;
@@ -254,7 +254,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Agents that are connected. */
+        /** Connected agents. */
         get: operations["listSessions"];
         put?: never;
         post?: never;
@@ -271,7 +271,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is served now. */
+        /** The endpoints that are served now. */
         get: operations["listEndpoints"];
         put?: never;
         post?: never;
@@ -288,7 +288,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Names and ports that clients keep. */
+        /** Names and ports that are reserved for clients. */
         get: operations["listClaims"];
         put?: never;
         post?: never;
@@ -308,7 +308,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Take a name or port from a client that does not use it now: who asks first has it then. */
+        /** Release a name or port that its client is not using now. It then goes to whoever claims it first. */
         delete: operations["releaseClaim"];
         options?: never;
         head?: never;
@@ -324,7 +324,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End all sign-ins that a visitor has now, at all sites and on all nodes. It may sign in again. */
+        /** Sign a visitor out of all sites, on all nodes. The visitor can sign in again. */
         post: operations["endSignIns"];
         delete?: never;
         options?: never;
@@ -356,7 +356,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What agents reported, those that left since too, newest first, at most 500. */
+        /** Errors that agents reported, including agents that have disconnected, newest first, at most 500. */
         get: operations["listErrors"];
         put?: never;
         post?: never;
@@ -392,10 +392,10 @@ export interface paths {
         };
         /** One policy. */
         get: operations["getPolicy"];
-        /** Set a policy; it is in force at once. */
+        /** Set a policy; it takes effect immediately. */
         put: operations["setPolicy"];
         post?: never;
-        /** Remove a policy: everybody is let in. */
+        /** Delete a policy; then everyone is allowed. */
         delete: operations["deletePolicy"];
         options?: never;
         head?: never;
@@ -411,7 +411,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Which rule decides about a visitor. */
+        /** Explain which rule decides about a visitor. */
         post: operations["explainPolicy"];
         delete?: never;
         options?: never;
@@ -443,7 +443,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All that is found, as a file. */
+        /** All matching access events, as a file. */
         get: operations["exportAccess"];
         put?: never;
         post?: never;
@@ -494,7 +494,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check the chain of the audit log. */
+        /** Verify the hash chain of the audit log. */
         get: operations["verifyAudit"];
         put?: never;
         post?: never;
@@ -528,7 +528,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where events are sent on. */
+        /** Where events are forwarded to. */
         get: operations["listSinks"];
         put?: never;
         post?: never;
@@ -550,7 +550,7 @@ export interface paths {
         /** Set a sink. */
         put: operations["setSink"];
         post?: never;
-        /** Remove a sink. */
+        /** Delete a sink. */
         delete: operations["deleteSink"];
         options?: never;
         head?: never;
@@ -566,7 +566,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send one event now. */
+        /** Send one test event now. */
         post: operations["testSink"];
         delete?: never;
         options?: never;
@@ -583,7 +583,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Change the password of who asks; ends the other logins. */
+        /** Change your own password; this ends your other logins. */
         post: operations["changePassword"];
         delete?: never;
         options?: never;
@@ -599,9 +599,9 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Confirm it with a code of the app. */
+        /** Confirm the second factor with a code from the app. */
         put: operations["confirmTOTP"];
-        /** Begin with a second factor (RFC 6238). */
+        /** Start setting up a second factor (RFC 6238). */
         post: operations["beginTOTP"];
         delete?: never;
         options?: never;
@@ -633,7 +633,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Browsers that are signed in: of who asks, or of all for an administrator. */
+        /** Browsers that are signed in, your own or, for an administrator, everyone's. */
         get: operations["listLogins"];
         put?: never;
         post?: never;
@@ -692,7 +692,7 @@ export interface paths {
         delete: operations["deleteAccount"];
         options?: never;
         head?: never;
-        /** Change an account; a new password and a removed second factor end its logins. */
+        /** Change an account; a new password or removing the second factor ends its logins. */
         patch: operations["changeAccount"];
         trace?: never;
     };
@@ -706,7 +706,7 @@ export interface paths {
         /** API tokens. */
         get: operations["listTokens"];
         put?: never;
-        /** Mint an API token. */
+        /** Create an API token. */
         post: operations["addToken"];
         delete?: never;
         options?: never;
@@ -738,7 +738,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All that the relay must not lose. */
+        /** A backup of everything that the relay must not lose. */
         get: operations["getBackup"];
         put?: never;
         post?: never;
@@ -752,7 +752,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A refusal. */
+        /** @description An error. */
         Error: {
             code: components["schemas"]["ErrorCode"];
             message: string;
@@ -760,7 +760,7 @@ export interface components {
         };
         /** @enum {string} */
         ErrorCode: "invalid_json" | "invalid_parameter" | "unauthorized" | "wrong_login" | "wrong_code" | "code_required" | "forbidden" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "too_many_tries" | "too_many_readers" | "payload_too_large" | "unsupported_media_type" | "unavailable" | "internal";
-        /** @description The envelope of a failure. */
+        /** @description The envelope of an error. */
         Failure: {
             error: components["schemas"]["Error"];
         };
@@ -769,22 +769,22 @@ export interface components {
             status: string;
             version: string;
             /**
-             * @description A daemon's answer is without it.
+             * @description Only the relay sends it; the daemon does not.
              * @enum {string}
              */
             service: "relay";
         };
         Readiness: {
-            /** @description ready; draining; or store_away: the store cannot be reached, and another node may reach it. */
+            /** @description ready; draining; or store_away: this node cannot reach the store, but another node may. */
             status: string;
             store: components["schemas"]["StoreCondition"];
         };
         /**
-         * @description here; away: it cannot be reached; silent: a part of it does not answer; full: NATS has no room for what is written; lost: what the relay kept in NATS is gone, or another relay's is in its place.
+         * @description here; away: the store cannot be reached; silent: a part of it does not answer; full: the disk of the data folder, or NATS, has no space for new data; lost: NATS has lost the relay's data, or has another relay's instead.
          * @enum {string}
          */
         StoreCondition: "here" | "away" | "silent" | "full" | "lost";
-        /** @description Who is signed in; while nobody is, signed_in is false. */
+        /** @description Who is signed in; if nobody is, signed_in is false. */
         SignedIn: {
             signed_in: boolean;
             setup_needed: boolean;
@@ -799,7 +799,7 @@ export interface components {
             /** Format: date-time */
             expires_at?: string;
         };
-        /** @description A name and password, with a code where a second factor is on; or the admin token. */
+        /** @description A name and password, with a code if a second factor is on; or the admin token. */
         SignIn: {
             name?: string;
             password?: string;
@@ -852,7 +852,7 @@ export interface components {
             secret: string;
             uri: string;
         };
-        /** @description Shown once; each works once in place of a code. */
+        /** @description Shown once; each can be used once instead of a code. */
         RecoveryCodes: {
             recovery_codes: string[];
         };
@@ -905,7 +905,7 @@ export interface components {
             last_used_at?: string;
             token: string;
         };
-        /** @description The relay over one span of time. Rates are a second; sessions, endpoints and connections are at its end. */
+        /** @description The relay over one time span. Rates are per second; sessions, endpoints and connections are the values at its end. */
         Figure: {
             /** Format: date-time */
             at: string;
@@ -918,7 +918,7 @@ export interface components {
             bytes_in: number;
             bytes_out: number;
         };
-        /** @description Of this node, oldest first. */
+        /** @description For this node, oldest first. */
         Figures: {
             node: string;
             step_seconds: number;
@@ -943,7 +943,7 @@ export interface components {
             endpoint_count: number;
             claim_count: number;
         };
-        /** @description Tells the tokens of a client apart. */
+        /** @description Distinguishes the tokens of a client. */
         Token: {
             hint: string;
             /** Format: date-time */
@@ -951,7 +951,7 @@ export interface components {
             /** Format: date-time */
             expires_at?: string;
         };
-        /** @description What a client may do. What is left out, empty or 0 bounds nothing. */
+        /** @description A client's permissions and limits. A field that is left out, empty or 0 sets no limit. */
         Scope: {
             types?: string[];
             domains?: string[];
@@ -967,7 +967,7 @@ export interface components {
             own_policies?: boolean;
             unproved_domains?: boolean;
         };
-        /** @description A month of UTC. */
+        /** @description A month in UTC. */
         Usage: {
             month: string;
             bytes_in: number;
@@ -995,7 +995,7 @@ export interface components {
             record: string;
             value: string;
         };
-        /** @description Something that went wrong at the side of an agent. */
+        /** @description An error on an agent's side. */
         AgentError: {
             /** Format: date-time */
             time: string;
@@ -1003,15 +1003,15 @@ export interface components {
             message: string;
             node?: string;
         };
-        /** @description Something that went wrong at the side of a client's agent; the agent may have left since. */
+        /** @description An error on the side of a client's agent; the agent may have disconnected since. */
         ClientError: {
             /** Format: date-time */
             time: string;
-            /** @description Of the tunnel. */
+            /** @description The tunnel's key. */
             key?: string;
             message: string;
             node: string;
-            /** @description Of the tunnel, if it is served now. */
+            /** @description The tunnel's public URL, if it is served now. */
             public_url?: string;
         };
         Client: {
@@ -1037,11 +1037,11 @@ export interface components {
             name: string;
             scope?: components["schemas"]["Scope"];
         };
-        /** @description The whole scope, in place of the old. */
+        /** @description All permissions and limits; they replace the old ones. */
         ClientChange: {
             scope: components["schemas"]["Scope"];
         };
-        /** @description How long the old token works beside the new one. */
+        /** @description How long the old token keeps working alongside the new one. */
         Rotate: {
             overlap_seconds?: number;
         };
@@ -1088,7 +1088,7 @@ export interface components {
             public_url: string;
             clients: string[];
             agent_count: number;
-            /** @description Of a private tunnel: the names of the clients that may visit it beside its own, or `*` for all. There need be no such client. */
+            /** @description For a private tunnel: the names of the clients that may visit it in addition to its own client, or `*` for all. A named client need not exist. */
             visitors: string[];
             /** Format: date-time */
             since: string;
@@ -1096,7 +1096,7 @@ export interface components {
             bytes: components["schemas"]["Bytes"];
             policy: boolean;
         };
-        /** @description A name or port that a client keeps. */
+        /** @description A name or port that is reserved for a client. */
         Claim: {
             target: string;
             client: string;
@@ -1105,62 +1105,62 @@ export interface components {
             created_at: string;
             running: boolean;
         };
-        /** @description The password is written only; a user without one keeps the one before. */
+        /** @description The password is write-only; a user without one keeps the previous password. */
         BasicUser: {
             name: string;
             password?: string;
         };
         EndSignIns: {
-            /** @description As the access log calls it, or the provider. Upper and lower case are the same. */
+            /** @description As shown in the access log or by the identity provider, ignoring case. */
             user: string;
         };
         EndedSignIns: {
             user: string;
             /**
              * Format: date-time
-             * @description Sign-ins up to then count no more.
+             * @description Sign-ins up to this time are no longer valid.
              */
             ended_at: string;
         };
-        /** @description Who has signed in with an identity provider and is let in: by emails or groups, or anyone whom it knows. Beside basic_auth either lets in. */
+        /** @description Which visitors are allowed after signing in with an identity provider: by emails or groups, or anyone with an account there. If basic_auth is set, too, either is sufficient. */
         VisitorSignIn: {
-            /** @description The name of one of the settings' providers. */
+            /** @description The name of one of the providers in the settings. */
             provider: string;
-            /** @description Addresses, as ann@example.com, and all of a domain, as @example.com. */
+            /** @description Addresses, such as ann@example.com, or whole domains, such as @example.com. */
             emails?: string[];
-            /** @description As the provider writes them; of GitHub org and org/team. */
+            /** @description As the provider writes them; for GitHub, org or org/team. */
             groups?: string[];
             anyone?: boolean;
         };
-        /** @description Who presents a certificate of one of these authorities is let in. */
+        /** @description Visitors who present a certificate from one of these authorities are allowed. */
         ClientCertificates: {
-            /** @description Certificates as PEM, at most 16. One that is no authority, and its own issuer, lets in itself. */
+            /** @description Certificates as PEM, at most 16. A self-signed certificate that is not an authority allows its own holder. */
             authorities: string;
-            /** @description Who of them is let in: ann@example.com, @example.com, a URI, a DNS name, a common name, or sha256: and a fingerprint. Empty: all. */
+            /** @description Which of their certificates are allowed: ann@example.com, @example.com, a URI, a DNS name, a common name, or sha256: and a fingerprint. Empty: all. */
             names?: string[];
         };
         /**
-         * @description A provider's webhooks are let in at a path and below it, and nobody else is. The secrets are written only; a
-         *     webhook without them keeps those that the policy before had for its provider and path. header, algorithm,
-         *     encoding and prefix are the provider hmac's.
+         * @description At a path and below it, only a provider's webhooks are allowed. The secrets are write-only; a webhook without
+         *     secrets keeps those that the previous policy had for the same provider and path. header, algorithm, encoding and
+         *     prefix are only for the provider hmac.
          */
         Webhook: {
-            /** @description As /hooks/github; empty or / is every path. Upper and lower case are the same. */
+            /** @description Such as /hooks/github; empty or / covers every path. Case does not matter. */
             path?: string;
             /** @enum {string} */
             provider: "asana" | "bitbucket" | "buildkite" | "calendly" | "circleci" | "discord" | "docusign" | "dropbox" | "forgejo" | "gitea" | "github" | "gitlab" | "heroku" | "hubspot" | "intercom" | "jira" | "launchdarkly" | "lemonsqueezy" | "line" | "linear" | "meta" | "mux" | "notion" | "paddle" | "pagerduty" | "paystack" | "razorpay" | "sendgrid" | "sentry" | "shopify" | "slack" | "square" | "stripe" | "telegram" | "terraform" | "twilio" | "typeform" | "vercel" | "webflow" | "woocommerce" | "workos" | "xero" | "zendesk" | "zoom" | "standard" | "hmac";
-            /** @description At most three, any of which may have signed; of discord and sendgrid the public key. */
+            /** @description At most three; any of them may have signed. For discord and sendgrid, the public key. */
             secrets?: string[];
-            /** @description That has the signature. */
+            /** @description The header with the signature. */
             header?: string;
             /** @enum {string} */
             algorithm?: "sha256" | "sha512" | "sha1";
             /** @enum {string} */
             encoding?: "hex" | "base64";
-            /** @description Before the signature, as sha256=. */
+            /** @description Text before the signature, such as sha256=. */
             prefix?: string;
         };
-        /** @description No days are all days. */
+        /** @description Without days, the hours apply every day. */
         Opening: {
             days?: string[];
             from: string;
@@ -1170,7 +1170,7 @@ export interface components {
             zone?: string;
             open: components["schemas"]["Opening"][];
         };
-        /** @description All optional. */
+        /** @description All fields are optional. */
         PolicyDocument: {
             deny?: string[];
             allow?: string[];
@@ -1191,7 +1191,7 @@ export interface components {
             webhooks?: components["schemas"]["Webhook"][];
             shadow?: boolean;
         };
-        /** @description target is a domain, tcp.PORT, udp.PORT, or CLIENT/NAME of a private tunnel. */
+        /** @description target is a domain, tcp.PORT, udp.PORT, or CLIENT/NAME for a private tunnel. */
         Policy: {
             target: string;
             /** Format: date-time */
@@ -1204,12 +1204,12 @@ export interface components {
             path?: string;
             user?: string;
             password?: string;
-            /** @description Of a visitor who has signed in. */
+            /** @description The email address of a visitor who has signed in. */
             email?: string;
             groups?: string[];
-            /** @description It is a webhook whose signature is right. */
+            /** @description Whether this is a webhook with a valid signature. */
             signed?: boolean;
-            /** @description What the visitor presents, as PEM, its own certificate first. */
+            /** @description The certificates that the visitor presents, as PEM, its own certificate first. */
             certificate?: string;
             type?: string;
             /** Format: date-time */
@@ -1241,7 +1241,7 @@ export interface components {
             client_id?: string;
             key?: string;
             visitor: string;
-            /** @description Who it is, where a policy asks: an address, or a user's name. */
+            /** @description The user, if a policy requires one: an email address, or a user's name. */
             user?: string;
             country?: string;
             method?: string;
@@ -1298,7 +1298,7 @@ export interface components {
             name?: string;
             /** @enum {string} */
             type: "webhook" | "syslog";
-            /** @description Of a webhook. Some receivers take their key in it, so who may not change sinks sees the scheme and the host alone, as in https://siem.example.com/… */
+            /** @description For a webhook. Some receivers have their key in the URL, so users who may not change sinks see only the scheme and the host, as in https://siem.example.com/… */
             url?: string;
             address?: string;
             ca?: string;
@@ -1327,7 +1327,7 @@ export interface components {
             running: boolean;
             certificate?: components["schemas"]["Certificate"];
         };
-        /** @description What visitors of the name are shown by this node. Without `not_after` there is none yet. */
+        /** @description The certificate that this node presents to visitors of the name. Without `not_after`, there is none yet. */
         Certificate: {
             /**
              * @description `file`: tls_cert; `acme`: a public authority; `local`: the relay's own authority.
@@ -1337,16 +1337,16 @@ export interface components {
             issuer?: string;
             /** Format: date-time */
             not_after?: string;
-            /** @description It is being asked for. */
+            /** @description It is being requested. */
             trying: boolean;
-            /** @description Of the last try to get one, if it failed. */
+            /** @description Why the last request for one failed, if it did. */
             error?: string;
         };
-        /** @description Something that an agent reported of its side; the agent may have left since. */
+        /** @description An error that an agent reported from its side; the agent may have disconnected since. */
         ReportedError: {
             /** Format: date-time */
             time: string;
-            /** @description Of the tunnel. */
+            /** @description The tunnel's key. */
             key?: string;
             message: string;
             node: string;
@@ -1354,7 +1354,7 @@ export interface components {
             client_id: string;
             /** @description The client has a session at this node now. */
             connected: boolean;
-            /** @description Of the tunnel, if it is served now. */
+            /** @description The tunnel's public URL, if it is served now. */
             public_url?: string;
         };
         Node: {
@@ -1370,7 +1370,7 @@ export interface components {
             reachable: boolean;
             /**
              * Format: date-time
-             * @description When the node that answers noticed that this one went without a word. Such a node is listed for a day, or until it is back.
+             * @description When the responding node noticed that this one had disappeared without signing off. It stays listed for a day, or until it is back.
              */
             lost_at?: string;
             rtt_ms: number;
@@ -1378,7 +1378,7 @@ export interface components {
             endpoint_count: number;
             visitor_count: number;
         };
-        /** @description What is in force, without secrets. It is changed in relay.toml. */
+        /** @description The current settings, without secrets. To change them, edit relay.toml. */
         Settings: {
             node: string;
             domain: string;
@@ -1400,22 +1400,22 @@ export interface components {
             sinks?: {
                 allow_private?: boolean;
             };
-            /** @description What visitors can sign in with. */
+            /** @description The identity providers that visitors can sign in with. */
             sign_in?: {
-                /** @description To register with the providers. */
+                /** @description The URL to register with the providers. */
                 callback_url?: string;
                 providers?: {
                     name: string;
                     /** @enum {string} */
                     type: "oidc" | "github";
-                    /** @description Of github the URL of its site. */
+                    /** @description For github, the URL of its site. */
                     issuer: string;
                     /**
                      * Format: date-time
-                     * @description When it was asked last; missing while it never was.
+                     * @description When it was last contacted; missing if it never was.
                      */
                     asked_at?: string;
-                    /** @description Of that time. */
+                    /** @description The error of that time, if there was one. */
                     error?: string;
                 }[];
             };
@@ -1425,11 +1425,11 @@ export interface components {
         };
         AccessPage: {
             items: components["schemas"]["Access"][];
-            /** @description The cursor of what follows. */
+            /** @description The cursor of the next page. */
             next?: string;
             complete?: boolean;
         };
-        /** @description All that a relay must not lose. It holds private keys. */
+        /** @description Everything that a relay must not lose. It contains private keys. */
         Backup: {
             [key: string]: unknown;
         };
@@ -1561,7 +1561,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description Nobody that is known asks; or a name, password or code is wrong. */
+        /** @description The request is not signed in; or a name, password or code is wrong. */
         Unauthorized: {
             headers: {
                 [name: string]: unknown;
@@ -1570,7 +1570,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description Not with this role or scope, under this Host name, or from this page. */
+        /** @description Not allowed with this role or scope, under this Host name, or from this page. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -1588,7 +1588,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description Not with this method. */
+        /** @description The path does not support this method. */
         MethodNotAllowed: {
             headers: {
                 [name: string]: unknown;
@@ -1597,7 +1597,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description Somebody else was faster. */
+        /** @description Someone else was faster. */
         Conflict: {
             headers: {
                 [name: string]: unknown;
@@ -1606,7 +1606,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description What it would replace has changed since it was read, and nothing was done. */
+        /** @description The current version has changed since it was read, so nothing was changed. */
         PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
@@ -1633,7 +1633,7 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
             };
         };
-        /** @description Too many wrong tries; Retry-After says how long to wait. */
+        /** @description Too many failed attempts; Retry-After says how long to wait. */
         TooMany: {
             headers: {
                 [name: string]: unknown;
@@ -1655,7 +1655,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Another one when what a change replaces has changed. */
+        /** @description Changes whenever the thing that a change replaces has changed. */
         ETag: string;
     };
     pathItems: never;
@@ -1702,7 +1702,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Forbidden"];
-            /** @description No new visitors should come here. */
+            /** @description This node should not get new visitors. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2059,7 +2059,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the client whose scope this replaces; another one stays. */
+                /** @description The ETag of the client to change. A client with a different ETag is left unchanged. */
                 "If-Match"?: string;
             };
             path: {
@@ -2222,7 +2222,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description shop, shop.example.com, *.shop.example.com, tcp.20001, udp.20001, or nas/ssh of a private tunnel. */
+                /** @description shop, shop.example.com, *.shop.example.com, tcp.20001, udp.20001, or nas/ssh for a private tunnel. */
                 target: string;
             };
             cookie?: never;
@@ -2372,7 +2372,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the policy that this replaces; another one stays. */
+                /** @description The ETag of the policy to replace. A policy with a different ETag is left unchanged. */
                 "If-Match"?: string;
                 /** @description *: only if there is no policy. */
                 "If-None-Match"?: string;
@@ -2410,7 +2410,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the policy that this removes; another one stays. */
+                /** @description The ETag of the policy to delete. A policy with a different ETag is left unchanged. */
                 "If-Match"?: string;
             };
             path: {
@@ -2478,7 +2478,7 @@ export interface operations {
                 host?: string;
                 /** @description An address or CIDR. */
                 address?: string;
-                /** @description Who it is, in any case. */
+                /** @description The user, ignoring case. */
                 user?: string;
                 country?: string;
                 status?: string;
@@ -2521,7 +2521,7 @@ export interface operations {
                 host?: string;
                 /** @description An address or CIDR. */
                 address?: string;
-                /** @description Who it is, in any case. */
+                /** @description The user, ignoring case. */
                 user?: string;
                 country?: string;
                 status?: string;
@@ -2565,7 +2565,7 @@ export interface operations {
                 host?: string;
                 /** @description An address or CIDR. */
                 address?: string;
-                /** @description Who it is, in any case. */
+                /** @description The user, ignoring case. */
                 user?: string;
                 country?: string;
                 status?: string;
@@ -2601,12 +2601,12 @@ export interface operations {
                 limit?: number;
                 /** @description Only entries before this one. */
                 before?: number;
-                /** @description What the action begins with, as client. */
+                /** @description The beginning of the action, such as client. */
                 action?: string;
-                /** @description A name or a kind. */
+                /** @description The name or the kind of the actor. */
                 actor?: string;
                 target?: string;
-                /** @description Part of the action, target, details, or of who it was, in any case. */
+                /** @description Part of the action, target, details or actor, ignoring case. */
                 q?: string;
                 since?: string;
                 until?: string;
@@ -2734,9 +2734,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the sink that this replaces; another one stays. */
+                /** @description The ETag of the sink to replace. A sink with a different ETag is left unchanged. */
                 "If-Match"?: string;
-                /** @description *: only if there is no sink of the name. */
+                /** @description *: only if there is no sink with this name. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -2772,7 +2772,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the sink that this removes; another one stays. */
+                /** @description The ETag of the sink to delete. A sink with a different ETag is left unchanged. */
                 "If-Match"?: string;
             };
             path: {

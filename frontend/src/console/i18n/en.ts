@@ -171,7 +171,7 @@ export const en = {
   'store.silent':
     'Parts of the store do not answer. This node keeps serving, but those parts cannot be changed until they do.',
   'store.full':
-    'NATS has no space for new data. This node keeps serving, but nothing can be changed until its servers have more space, or the limits of the relay’s account or streams are raised.',
+    'The store has no space for new data. This node keeps serving, but nothing can be changed until there is space on the disk of the data folder or on the NATS servers, where the limits of the relay’s account or streams may be too low.',
   'store.lost':
     'NATS has lost the relay’s data. This node keeps serving from memory: restore the backup with “adit relay restore” into an empty data folder, then restart the running nodes one by one.',
   'total.clients': 'Clients',

@@ -19,6 +19,10 @@ const chinese: readonly Sentence[] = [
   ],
   ['the store did not answer in time; try again in a moment', '存储未及时响应，请稍后重试'],
   [
+    "the relay's store has no room for it; make some on the disk of its data folder, or of its NATS servers, and do it again to be sure",
+    '中继的存储没有空间写入；请在其数据文件夹所在的磁盘或其 NATS 服务器上腾出空间，然后再做一次以确认',
+  ],
+  [
     "NATS has no room for it; make some at its servers, or raise the limits of the relay's account or streams there",
     'NATS 没有空间写入；请在其服务器上腾出空间，或在那里调高中继的账户或流的限额',
   ],
@@ -81,6 +85,8 @@ const chinese: readonly Sentence[] = [
   ['the body must be application/json', '请求体须为 application/json'],
   ['the body does not parse as JSON', '请求体不是有效的 JSON'],
   ['something follows the JSON document', 'JSON 文档之后还有内容'],
+  ['the body must be a JSON object', '请求体须为 JSON 对象'],
+  ['a time must be a text as 2026-11-01T00:00:00Z', '时间须为文本，例如 2026-11-01T00:00:00Z'],
   ['there is no field {0}', '没有字段 {0}'],
   ['format must be ndjson or csv', 'format 须为 ndjson 或 csv'],
   ['too many read the events live; close one', '实时读取事件的连接过多，请关闭一个'],

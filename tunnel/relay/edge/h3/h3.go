@@ -64,6 +64,7 @@ type Server struct {
 	ctx       context.Context // for accepting
 	stop      context.CancelFunc
 	underWay  atomic.Int64 // number of handshakes
+	taking    atomic.Int64 // number of bodies being read by unread.take
 }
 
 // New returns a server, which serves once Serve is called.
@@ -195,7 +196,7 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	left := bodyOf(r)
 	q.cfg.Handler.ServeHTTP(w, withTrailer(r))
-	left.take(w)
+	left.take(w, &q.taking)
 	dropTrailer(w, r)
 	if r.Method == http.MethodHead { // otherwise quic-go sends a length of 0 when the length is unknown
 		_ = http.NewResponseController(w).Flush() // a visitor who has gone needs no head

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,10 @@ const (
 	takeFor = time.Minute
 	still   = time.Second
 )
+
+// mostTaken is how many bodies may be read in this way at once. Their requests have been
+// answered and no longer count towards the limits of their visitors.
+const mostTaken = 256
 
 // unread is a request's body that knows how much of it is left, if its length was declared.
 type unread struct {
@@ -57,8 +62,9 @@ func (b *unread) read(p []byte) (int, error) {
 // quic-go would ask the visitor to stop sending, as RFC 9114, section 4.1, allows; Chromium
 // 156 does stop, and then never shows the answer that it has. A visitor who pauses may be
 // waiting for the end of the answer, and gets it. If the body does not end in time, the answer
-// is aborted.
-func (b *unread) take(w http.ResponseWriter) {
+// is aborted. taking counts the calls in progress; if there are too many, the visitor is asked
+// to stop.
+func (b *unread) take(w http.ResponseWriter, taking *atomic.Int64) {
 	if b.length <= 0 {
 		return
 	}
@@ -67,6 +73,10 @@ func (b *unread) take(w http.ResponseWriter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over = true; b.left == 0 {
+		return
+	}
+	defer taking.Add(-1)
+	if taking.Add(1) > mostTaken {
 		return
 	}
 	_ = control.Flush() // other visitors need not wait for their answer

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,12 @@ type unserved struct {
 
 func newUnserved(t *testing.T, cfg Config) *unserved {
 	t.Helper()
+	return newUnservedOf(t, "", cfg)
+}
+
+// newUnservedOf is newUnserved of a client.
+func newUnservedOf(t *testing.T, client string, cfg Config) *unserved {
+	t.Helper()
 	u := &unserved{session: &counted{done: make(chan struct{})}}
 	cfg.Enter = func(*routing.Endpoint, netip.Addr) (string, bool, func()) {
 		u.entered++
@@ -59,7 +66,7 @@ func newUnserved(t *testing.T, cfg Config) *unserved {
 	}
 	cfg.Keeps = func(*routing.Endpoint, netip.Addr) bool { return true }
 	cfg.Record = func(*routing.Endpoint, *routing.Backend, wire.Access) { u.records++ }
-	ep, err := routing.New(routing.Config{}).Attach(routing.Face{Type: wire.TypeUDP}, &routing.Backend{Agent: &routing.Agent{Session: u.session}})
+	ep, err := routing.New(routing.Config{}).Attach(routing.Face{Type: wire.TypeUDP}, &routing.Backend{Agent: &routing.Agent{ClientID: client, Session: u.session}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +120,46 @@ func TestFlowsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFlowsOfAClientsPortsAreBoundedTogether has a client open one port after another, each
+// with as many flows as a port may have. Another client's visitors still get their share.
+func TestFlowsOfAClientsPortsAreBoundedTogether(t *testing.T) {
+	cfg := Config{Flows: 4, FlowsPerAddress: 4, OfAll: 10, Idle: time.Minute}
+	all := New(cfg)
+	port := func(client string) *unserved {
+		u := newUnservedOf(t, client, cfg)
+		u.all.shares = all.shares
+		return u
+	}
+	fill := func(u *unserved) int {
+		for i := range 10 {
+			u.from(fmt.Sprintf("192.0.2.%d:1", i))
+		}
+		return len(u.flows)
+	}
+	var busy []*unserved
+	for i, want := range []int{4, 4, 2, 0} {
+		busy = append(busy, port("busy"))
+		if n := fill(busy[i]); n != want {
+			t.Errorf("port %d of the client has %d flows, want %d", i, n, want)
+		}
+	}
+	one, two := port("other"), port("other")
+	if n, m := fill(one), fill(two); n != 4 || m != 1 {
+		t.Errorf("the other client has %d and %d flows, want its part, 4 and 1", n, m)
+	}
+	for _, u := range append(busy[:2:2], one, two) {
+		u.end(func(*flow) bool { return true })
+	}
+	if n := fill(busy[3]); n != 4 {
+		t.Errorf("when others have ended, there are %d flows, want 4", n)
+	}
+	busy[2].end(func(*flow) bool { return true })
+	busy[3].end(func(*flow) bool { return true })
+	if n, clients := all.shares.Taken(); n != 0 || clients != 0 {
+		t.Errorf("in the end %d flows are counted, of %d clients", n, clients)
+	}
+}
+
 // TestFlowsEndThatAreIdle also ends the flows of a session that has ended, and forgets whose
 // refusals were recorded.
 func TestFlowsEndThatAreIdle(t *testing.T) {
@@ -154,4 +201,14 @@ func TestFlowsEndThatAreIdle(t *testing.T) {
 		close(stop)
 		<-swept
 	})
+}
+
+// TestWhoIsNotLetInTakesNoPlace of those that there are for all.
+func TestWhoIsNotLetInTakesNoPlace(t *testing.T) {
+	u := newUnserved(t, Config{Flows: 4, FlowsPerAddress: 4, OfAll: 4, Idle: time.Minute})
+	u.all.cfg.Enter = func(*routing.Endpoint, netip.Addr) (string, bool, func()) { return "deny", false, func() {} }
+	f := u.from("192.0.2.1:1")
+	if n, _ := u.all.shares.Taken(); f != nil || n != 0 {
+		t.Errorf("got flow %v, %d places taken", f, n)
+	}
 }

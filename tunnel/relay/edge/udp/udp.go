@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"adit/internal/lend"
 	"adit/internal/monotime"
 	"adit/internal/netblock"
+	"adit/internal/shares"
 	"adit/internal/udpbatch"
 	"adit/tunnel/link"
 	"adit/tunnel/relay/edge/routing"
@@ -35,6 +37,7 @@ const batch = 16
 type Config struct {
 	Flows           int           // of one endpoint
 	FlowsPerAddress int           // of one endpoint
+	OfAll           int           // of all endpoints, provided that every client has its share
 	Idle            time.Duration // after which an idle flow is forgotten
 	Amplification   int           // bytes sent back per byte received from a visitor whose address is unproved, counted on the wire
 	// Enter decides whether a visitor is admitted, like policy.Policy.Enter. It returns the
@@ -49,11 +52,17 @@ type Config struct {
 // Ports are the udp ports of an edge.
 type Ports struct {
 	cfg                     Config
+	shares                  *shares.Shares
 	overBandwidth, unproved atomic.Uint64
 }
 
 // New returns a Ports without any open port.
-func New(cfg Config) *Ports { return &Ports{cfg: cfg} }
+func New(cfg Config) *Ports {
+	if cfg.OfAll == 0 {
+		cfg.OfAll = math.MaxInt
+	}
+	return &Ports{cfg: cfg, shares: new(shares.Shares)}
+}
 
 // Dropped returns how many packets were dropped: for lack of bandwidth in either direction,
 // and on the way to visitors whose address may be forged, beyond the allowed amplification.
@@ -232,11 +241,12 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 		full = false
 	}
 	list := p.ep.Pick()
-	if full || len(list) == 0 {
+	if full || len(list) == 0 || !p.all.shares.Take(list[0].Agent.ClientID, p.all.cfg.OfAll) {
 		return nil
 	}
 	refused, let, release := p.all.cfg.Enter(p.ep, from.Addr())
 	if !let {
+		p.all.shares.Give(list[0].Agent.ClientID)
 		if now := time.Now(); p.tells(from.Addr(), now) {
 			p.all.cfg.Record(p.ep, nil, wire.Access{
 				Time: now.UTC(), Endpoint: p.ep.ID(), Visitor: from.Addr().String(), Refused: refused,
@@ -406,6 +416,7 @@ func (p *Port) settle(f *flow) {
 	a.Flows.Remove(f.number)
 	f.backend.Leave()
 	f.release()
+	p.all.shares.Give(a.ClientID)
 	p.ep.End()
 	_ = a.Session.SendDatagram(wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: f.backend.Number, Number: f.number}))
 	p.all.cfg.Record(p.ep, f.backend, wire.Access{

@@ -59,6 +59,7 @@ type Engine struct {
 	lock   *lockfile.Lock
 	server *embedded             // nil with an external cluster
 	broken chan struct{}         // a write by server has failed; capacity 1
+	full   atomic.Bool           // its files have not been opened again since then
 	back   chan struct{}         // the engine can be reached again; capacity 1
 	denied atomic.Pointer[error] // the last thing that the cluster denied this user
 	conn   *nats.Conn

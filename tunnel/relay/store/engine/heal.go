@@ -14,6 +14,10 @@ const (
 	healMost  = time.Minute
 )
 
+// Full reports whether the server in this process rejects writes because of a failed one, for
+// example because the disk was full.
+func (e *Engine) Full() bool { return e.full.Load() }
+
 // heard is called with the server's error messages; there is no other way to learn of those
 // errors.
 func (e *Engine) heard(text string) {
@@ -41,6 +45,7 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 		if every = min(2*every, healMost); time.Since(last) > healMost {
 			every = healPause
 		}
+		e.full.Store(true)
 		e.log.Error("the store's files take no more data; what is written is refused until they do", "data_dir", e.cfg.Dir)
 		pause := time.NewTicker(every)
 		for {
@@ -64,6 +69,7 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 			e.log.Warn("the store's files cannot be opened again yet", "error", err)
 		}
 		pause.Stop()
+		e.full.Store(false)
 		last = time.Now()
 		e.log.Info("the store's files take data again")
 		healed()

@@ -1,0 +1,65 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"adit/internal/jsonkeys"
+)
+
+// read reads a request's JSON strictly: what it names, and once.
+func read(r *http.Request, v any) error {
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+		return &Error{http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json", ""}
+	}
+	b, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	var first json.RawMessage
+	if err != nil || dec.Decode(&first) != nil {
+		return badJSON("the body does not parse as JSON")
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return badJSON("something follows the JSON document")
+	}
+	if name := jsonkeys.Twice(first); name != "" {
+		return invalid(name, "%s is there twice", name)
+	}
+	dec = json.NewDecoder(bytes.NewReader(first))
+	dec.DisallowUnknownFields()
+	return misfit(dec.Decode(v))
+}
+
+// misfit says what is wrong with JSON that is not what was asked for.
+func misfit(err error) error {
+	var kind *json.UnmarshalTypeError
+	var when *time.ParseError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &kind) && kind.Field == "":
+		return badJSON("the body must be a JSON object")
+	case errors.As(err, &kind):
+		return invalid(kind.Field, "%s: must not be a JSON %s", kind.Field, kind.Value)
+	case errors.As(err, &when):
+		return invalid("", "%q is not a time as 2026-11-01T00:00:00Z", when.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		return invalid(name, "there is no field %s", name)
+	}
+	return invalid("", "a time must be a text as 2026-11-01T00:00:00Z") // no other type reads its JSON itself
+}
+
+func badJSON(message string) error {
+	return &Error{http.StatusBadRequest, "invalid_json", message, ""}
+}
