@@ -43,7 +43,7 @@ type Limits struct {
 	HalfOpen              time.Duration // that a visitor who has ended its side may be sent nothing; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
 	UDPFlowsPerAddress    int           // of one endpoint; 64
-	UDPFlowsOfAll         int           // of all endpoints, provided that every client has its share; unlimited
+	UDPFlowsOfAll         int           // of all endpoints, which only clients with less than their share may exceed; unlimited
 	UDPIdle               time.Duration // after which an idle flow is forgotten; 1 min
 	UDPAmplification      int           // bytes sent back per byte received from a visitor whose address is unproved; 3
 }

@@ -56,7 +56,7 @@ func newUnserved(t *testing.T, cfg Config) *unserved {
 	return newUnservedOf(t, "", cfg)
 }
 
-// newUnservedOf is newUnserved of a client.
+// newUnservedOf is newUnserved for a client.
 func newUnservedOf(t *testing.T, client string, cfg Config) *unserved {
 	t.Helper()
 	u := &unserved{session: &counted{done: make(chan struct{})}}
@@ -203,7 +203,7 @@ func TestFlowsEndThatAreIdle(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotLetInTakesNoPlace of those that there are for all.
+// TestWhoIsNotLetInTakesNoPlace checks that refused visitors do not count towards the limits.
 func TestWhoIsNotLetInTakesNoPlace(t *testing.T) {
 	u := newUnserved(t, Config{Flows: 4, FlowsPerAddress: 4, OfAll: 4, Idle: time.Minute})
 	u.all.cfg.Enter = func(*routing.Endpoint, netip.Addr) (string, bool, func()) { return "deny", false, func() {} }

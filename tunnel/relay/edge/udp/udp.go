@@ -37,7 +37,7 @@ const batch = 16
 type Config struct {
 	Flows           int           // of one endpoint
 	FlowsPerAddress int           // of one endpoint
-	OfAll           int           // of all endpoints, provided that every client has its share
+	OfAll           int           // of all endpoints, which only clients with less than their share may exceed
 	Idle            time.Duration // after which an idle flow is forgotten
 	Amplification   int           // bytes sent back per byte received from a visitor whose address is unproved, counted on the wire
 	// Enter decides whether a visitor is admitted, like policy.Policy.Enter. It returns the
