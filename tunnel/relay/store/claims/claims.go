@@ -254,8 +254,8 @@ func (c *Registry) OfTunnel(clientID, instance, key string) []Claim {
 }
 
 // Take gives a target to a client's tunnel. It succeeds if the target is free or the client's
-// own, or if all its holders have been away for longer than away tolerates. A balanced tunnel
-// joins the client's other tunnels. When Take returns, the claim is on disk.
+// own, or if all its holders are ephemeral and have been away for longer than away tolerates.
+// A balanced tunnel joins the client's other tunnels. When Take returns, the claim is on disk.
 func (c *Registry) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.Get(target)

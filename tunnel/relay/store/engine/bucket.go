@@ -60,9 +60,8 @@ func (e *Engine) HasBucket(ctx context.Context, name string) (bool, error) {
 	return err == nil, e.Fault(err)
 }
 
-// copies returns how many servers should keep a stream. If the cluster does not say how many
-// servers it has, that is an error: a cluster that has lost a server must not lose replicas as
-// well.
+// copies returns how many servers should keep a stream. It fails if the cluster does not say how
+// many keep it now: a cluster that has lost a server must not lose replicas as well.
 func (e *Engine) copies(ctx context.Context, stream string) (int, error) {
 	if wished := e.cfg.Replicas; wished > 0 || e.server != nil {
 		return max(wished, 1), nil

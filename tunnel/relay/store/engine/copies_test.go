@@ -80,8 +80,8 @@ type silent struct {
 
 func (s silent) Stream(context.Context, string) (jetstream.Stream, error) { return nil, s.err }
 
-// TestCopiesAreKept checks that a bucket does not get fewer replicas because its cluster has
-// not said how many servers it has.
+// TestCopiesAreKept checks that a bucket does not get fewer replicas because its cluster has not
+// said how many it has now.
 func TestCopiesAreKept(t *testing.T) {
 	conn := connect(t)
 	for err, want := range map[error]int{jetstream.ErrStreamNotFound: 1, nats.ErrNoResponders: 0, context.DeadlineExceeded: 0} {
