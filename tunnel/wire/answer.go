@@ -17,18 +17,18 @@ const (
 	answerRefused   = 1
 )
 
-// OriginError is an agent's answer that it has no connection to the origin.
+// OriginError is an agent's report that it could not connect to the origin.
 type OriginError struct{ Reason string }
 
 func (e *OriginError) Error() string { return e.Reason }
 
-// ErrAnswer is matched by the error about an answer that does not parse.
+// ErrAnswer is matched by every error about a malformed answer.
 var ErrAnswer = errors.New("malformed answer")
 
-// AppendAnswer appends what the agent writes first on a stream, once it has
-// read the Preface and dialled the origin: the byte 0 if err is nil, and then
-// the origin's bytes follow; else the byte 1, the reason's length (uint16, big
-// endian) and the reason (UTF-8, cut to MaxReason), and the stream ends.
+// AppendAnswer appends the first bytes that the agent writes on a stream, after it has read
+// the Preface and dialled the origin. If err is nil, that is the byte 0, and the origin's
+// bytes follow. Otherwise it is the byte 1, the length of the reason (uint16, big endian) and
+// the reason (UTF-8, cut to MaxReason), and the stream ends.
 func AppendAnswer(b []byte, err error) []byte {
 	if err == nil {
 		return append(b, answerConnected)
@@ -43,7 +43,7 @@ func AppendAnswer(b []byte, err error) []byte {
 	return append(b, reason...)
 }
 
-// ReadAnswer reads an answer and not one byte more. It returns nil if the
+// ReadAnswer reads an answer, without consuming any bytes beyond it. It returns nil if the
 // origin is connected, and an *OriginError with the agent's reason if it is not.
 func ReadAnswer(r io.Reader) error {
 	var head [3]byte

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMaxJSONBoundsAnEvent has what the relay writes long, and what a visitor
-// writes of bytes that become six each.
+// TestMaxJSONBoundsAnEvent uses long values from the relay, and values from a visitor of which
+// each byte becomes six.
 func TestMaxJSONBoundsAnEvent(t *testing.T) {
 	name, visitors := strings.Repeat("n", 64), strings.Repeat("\x01<", 1024)
 	e := Access{

@@ -14,13 +14,13 @@ type FlowKind byte
 // The kinds of flow datagram.
 const (
 	FlowWhole    FlowKind = 1 // one UDP payload
-	FlowFragment FlowKind = 2 // a part of a UDP payload that is larger than the session's datagrams
+	FlowFragment FlowKind = 2 // part of a UDP payload that is larger than the session's datagrams
 	FlowClose    FlowKind = 3 // the flow is over; no payload
-	FlowWithheld FlowKind = 4 // the relay did not pass an answer on, since the visitor's address may be forged; no payload
-	FlowFrom     FlowKind = 5 // from the relay, before a flow's first packet: whose it is, a From
+	FlowWithheld FlowKind = 4 // the relay dropped an answer because the visitor's address may be forged; no payload
+	FlowFrom     FlowKind = 5 // from the relay, before a flow's first packet: who the visitor is, as a From
 )
 
-// Sizes of a flow datagram's header, and its bounds.
+// Sizes of a flow datagram's header, and limits.
 const (
 	FlowHeader     = 1 + 4 + 4
 	FragmentHeader = FlowHeader + 4
@@ -32,15 +32,15 @@ const (
 // ErrFlow is matched by every error about a flow datagram.
 var ErrFlow = errors.New("malformed flow datagram")
 
-// Flow is one datagram of a UDP visitor, in either direction: kind (1 byte),
-// endpoint (uint32), flow (uint32), for a fragment also packet (uint16), index
-// and count (1 byte each), then the payload. All numbers are big endian. The
-// relay numbers flows; a number is not used again within a session.
+// Flow is one datagram of a UDP visitor, in either direction: kind (1 byte), endpoint
+// (uint32), flow (uint32), for a fragment also packet (uint16), index and count (1 byte each),
+// then the payload. All numbers are big endian. The relay numbers the flows; a number is not
+// reused within a session.
 type Flow struct {
 	Kind     FlowKind
 	Endpoint uint32 // the Grant's Number
 	Number   uint32 // one visitor's address and port
-	Packet   uint16 // of a fragment: tells the sender's packets of this flow apart
+	Packet   uint16 // of a fragment: identifies the packet among those of this flow and sender
 	Index    uint8  // of a fragment: 0 to Count-1
 	Count    uint8  // of a fragment: 2 to 128
 	Payload  []byte
@@ -58,7 +58,7 @@ func AppendFlow(b []byte, f Flow) []byte {
 	return append(b, f.Payload...)
 }
 
-// ParseFlow reads a datagram. The payload is part of b, not a copy.
+// ParseFlow parses a datagram. The payload is a slice of b, not a copy.
 func ParseFlow(b []byte) (Flow, error) {
 	if len(b) < FlowHeader {
 		return Flow{}, fmt.Errorf("%w: %d bytes", ErrFlow, len(b))
@@ -97,14 +97,14 @@ func ParseFlow(b []byte) (Flow, error) {
 	return f, nil
 }
 
-// From is whose a flow is: the visitor's address, and a space and the client's name if the
-// visitor is a client of the relay, of a private tunnel.
+// From identifies the visitor of a flow: the visitor's address and, for a private tunnel, a
+// space and the name of the visiting client.
 type From struct {
 	Visitor netip.AddrPort
 	Client  string // empty: none
 }
 
-// Datagram is the FlowFrom of a flow.
+// Datagram returns the FlowFrom datagram for a flow.
 func (f From) Datagram(endpoint, number uint32) []byte {
 	text := f.Visitor.String()
 	if f.Client != "" {
@@ -113,7 +113,7 @@ func (f From) Datagram(endpoint, number uint32) []byte {
 	return AppendFlow(nil, Flow{Kind: FlowFrom, Endpoint: endpoint, Number: number, Payload: []byte(text)})
 }
 
-// ParseFrom reads the payload of a FlowFrom.
+// ParseFrom parses the payload of a FlowFrom.
 func ParseFrom(b []byte) (From, error) {
 	addr, client, named := strings.Cut(string(b), " ")
 	visitor, err := netip.ParseAddrPort(addr)
@@ -123,10 +123,10 @@ func ParseFrom(b []byte) (From, error) {
 	return From{visitor, client}, nil
 }
 
-// SplitFlow calls send with f's payload as one datagram, or as fragments if it
-// does not fit into limit bytes; f.Kind, Index and Count are set by SplitFlow, and
-// f.Packet is the caller's to count up. buf is scratch that grows as needed; it
-// is returned for the next call. It stops at send's first error.
+// SplitFlow calls send with f's payload as one datagram, or as fragments if it does not fit
+// into limit bytes. SplitFlow sets f.Kind, Index and Count; the caller increments f.Packet.
+// buf is a scratch buffer that grows as needed and is returned for the next call. SplitFlow
+// stops at the first error of send.
 func SplitFlow(buf []byte, f Flow, limit int, send func([]byte) error) ([]byte, error) {
 	if len(f.Payload)+FlowHeader <= limit {
 		f.Kind = FlowWhole
@@ -155,22 +155,21 @@ func SplitFlow(buf []byte, f Flow, limit int, send func([]byte) error) ([]byte, 
 	return buf, nil
 }
 
-// Bounds of a Reassembly.
+// Limits of a Reassembly.
 const (
 	maxPartialPackets = 64
 	maxPartialBytes   = 1 << 20
-	// maxPartialAge is how many datagrams may come until a packet is whole: far
-	// fewer than bring its number round again.
+	// maxPartialAge is how many datagrams may arrive before a packet must be complete. It is
+	// far fewer than it takes for packet numbers to wrap around.
 	maxPartialAge = 1 << 14
 )
 
-// Reassembly puts fragments together again. It keeps at most 64 packets and
-// 1 MiB of parts; the packets that are begun longest ago make room, so that lost
-// fragments cost nothing but their packet. It has one owner. The zero value is
-// ready.
+// Reassembly puts fragments back together. It holds at most 64 incomplete packets and 1 MiB of
+// fragments; the oldest packets make room for new ones, so a lost fragment costs no more than
+// its own packet. It is not safe for concurrent use. The zero value is ready to use.
 type Reassembly struct {
 	parts map[partialKey]*partial
-	order []partialKey // begun first to last
+	order []partialKey // oldest first
 	bytes int
 	added uint64 // datagrams so far
 }
@@ -184,12 +183,12 @@ type partial struct {
 	pieces [][]byte
 	have   int
 	size   int
-	begun  uint64 // Reassembly.added, then
+	begun  uint64 // value of Reassembly.added at the first fragment
 }
 
-// Add takes a datagram and returns a complete payload, or nil if there is none
-// yet. The payload of a whole datagram is handed on as it is; that of fragments
-// is the caller's own.
+// Add takes a datagram and returns a complete payload, or nil if there is none yet. The
+// payload of a whole datagram is returned as it is; a payload put together from fragments
+// belongs to the caller.
 func (r *Reassembly) Add(f Flow) []byte {
 	r.added++
 	if f.Kind == FlowWhole {
@@ -200,7 +199,7 @@ func (r *Reassembly) Add(f Flow) []byte {
 	}
 	key := partialKey{f.Endpoint, f.Number, f.Packet}
 	p := r.parts[key]
-	if p != nil && (len(p.pieces) != int(f.Count) || r.added-p.begun > maxPartialAge) { // the number came round again
+	if p != nil && (len(p.pieces) != int(f.Count) || r.added-p.begun > maxPartialAge) { // the number has wrapped around
 		r.drop(key)
 		p = nil
 	}

@@ -115,7 +115,7 @@ func end(r *Reassembly, packet uint16) (whole bool) {
 	return r.Add(Flow{Kind: FlowFragment, Packet: packet, Index: 1, Count: 2, Payload: []byte("x")}) != nil
 }
 
-// TestPacketLongerThanUDPs has few fragments, each of which may be.
+// TestPacketLongerThanUDPs has few fragments, each of a permitted size.
 func TestPacketLongerThanUDPs(t *testing.T) {
 	var r Reassembly
 	begin(&r, 1, MaxUDPPayload)
@@ -128,7 +128,7 @@ func TestPacketLongerThanUDPs(t *testing.T) {
 	}
 }
 
-// TestPacketsBegunLongestAgoMakeRoom while others are whole meanwhile.
+// TestPacketsBegunLongestAgoMakeRoom completes other packets in the meantime.
 func TestPacketsBegunLongestAgoMakeRoom(t *testing.T) {
 	var r Reassembly
 	begin(&r, 0, 1)
@@ -150,8 +150,8 @@ func TestPacketsBegunLongestAgoMakeRoom(t *testing.T) {
 	}
 }
 
-// TestPacketsOfOneNumberAndOtherCounts are an agent's that numbers them wrongly: nothing
-// of those before is left.
+// TestPacketsOfOneNumberAndOtherCounts has an agent that numbers its packets wrongly. Nothing
+// of the earlier packet remains.
 func TestPacketsOfOneNumberAndOtherCounts(t *testing.T) {
 	var r Reassembly
 	for n := range 100 {
@@ -187,8 +187,8 @@ func FuzzFlow(f *testing.F) {
 	})
 }
 
-// A packet of which a part was lost is never whole, and a later one has its number
-// once the numbers have come round.
+// TestPartsOfPacketsOfOneNumberAreNotMixed checks that a packet that has lost a fragment is
+// not completed by a later one, which has the same number after a wrap-around.
 func TestPartsOfPacketsOfOneNumberAreNotMixed(t *testing.T) {
 	for _, lost := range []int{0, 1} {
 		var r Reassembly

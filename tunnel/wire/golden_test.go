@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file anew")
 
-// TestBytesStayAsTheyAre holds the wire format: an older peer must read what a
-// newer one writes.
+// TestBytesStayAsTheyAre pins the wire format: an older peer must read what a newer one
+// writes.
 func TestBytesStayAsTheyAre(t *testing.T) {
 	var lines []string
 	add := func(name string, b []byte) { lines = append(lines, name+" "+hex.EncodeToString(b)) }

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Bounds of HeaderChanges, for one direction.
+// Limits of HeaderChanges, for one direction.
 const (
 	MaxHeaders     = 32
-	MaxHeaderBytes = 8 << 10 // of names and values together
+	MaxHeaderBytes = 8 << 10 // of all names and values together
 )
 
 // Direction says which messages HeaderChanges are for.
@@ -29,18 +29,18 @@ const (
 	Responses                  // to the visitor
 )
 
-// HeaderChanges are header fields that the edge changes in what passes: each is
-// set to a value, in place of what is there, or removed if its value is empty.
-// The zero value changes nothing. Two that do the same are ==. As JSON it is an
-// object of names and values, where null is an empty value; what was read is not
-// yet known to be possible, which Check tells.
+// HeaderChanges are the header fields that the edge changes in messages passing through. Each
+// field is either set to a value, which replaces any it has, or removed, if the value is
+// empty. The zero value changes nothing. Two sets of the same changes compare equal with ==.
+// The JSON form is an object of names and values, where null means an empty value. Decoding
+// does not validate the changes; Check does.
 type HeaderChanges struct {
-	text string // the JSON object, its names in their canonical case and sorted; empty for none
+	text string // the JSON object, with canonical names in sorted order; empty for none
 }
 
 type headerChange struct{ name, value string }
 
-// ChangeHeaders returns the changes that fields say.
+// ChangeHeaders returns the changes described by fields.
 func ChangeHeaders(fields map[string]string) HeaderChanges {
 	list := make([]headerChange, 0, len(fields))
 	for name, value := range fields {
@@ -70,19 +70,19 @@ func pack(list []headerChange) HeaderChanges {
 	return HeaderChanges{text: string(append(text, '}'))}
 }
 
-// appendString appends s as JSON has it, and no longer than need be.
+// appendString appends s as a JSON string, without escaping HTML characters.
 func appendString(b []byte, s string) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // of a string there is no error
+	_ = enc.Encode(s) // encoding a string never fails
 	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
 }
 
-// IsZero reports whether nothing is changed.
+// IsZero reports whether c changes nothing.
 func (c HeaderChanges) IsZero() bool { return c.text == "" }
 
-// All returns the fields by name, in order; an empty value is of one that is to go.
+// All returns the fields in order of name; an empty value means that the field is removed.
 func (c HeaderChanges) All() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, f := range c.list() {
@@ -97,11 +97,11 @@ func (c HeaderChanges) list() []headerChange {
 	if c.IsZero() {
 		return nil
 	}
-	list, _ := parse([]byte(c.text)) // pack wrote it
+	list, _ := parse([]byte(c.text)) // pack wrote it, so it parses
 	return list
 }
 
-// Check says why these changes cannot be made in messages of direction d.
+// Check returns an error if these changes cannot be made to messages of direction d.
 func (c HeaderChanges) Check(d Direction) error {
 	list := c.list()
 	if len(list) > MaxHeaders {
@@ -137,10 +137,10 @@ func (c HeaderChanges) Check(d Direction) error {
 	return nil
 }
 
-// fixed reports whether a field is not to be changed: those that belong to one
-// connection (RFC 9110, section 7.6.1), that say where a message ends, or what the
-// edge itself says. Names that CGI (RFC 3875, section 4.1.18) and what follows it
-// read as one of them are fixed, too.
+// fixed reports whether a field must not be changed. That covers fields that belong to one
+// connection (RFC 9110, section 7.6.1), that say where a message ends, or that the edge sets
+// itself. It also covers names that CGI (RFC 3875, section 4.1.18) and its successors cannot
+// tell from one of these.
 func fixed(name string, d Direction) bool {
 	name = PlainHeader(name)
 	switch name {
@@ -148,7 +148,7 @@ func fixed(name string, d Direction) bool {
 		"proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "http2-settings":
 		return true
 	case "host", "expect", "forwarded", "x-real-ip", "cdn-loop",
-		"proxy": // CGI makes HTTP_PROXY of it, which programs obey
+		"proxy": // CGI turns it into HTTP_PROXY, which programs obey
 		return d == Requests
 	case "alt-svc", "date":
 		return d == Responses
@@ -156,8 +156,9 @@ func fixed(name string, d Direction) bool {
 	return strings.HasPrefix(name, "sec-websocket-") || strings.HasPrefix(name, "x-forwarded-") && d == Requests
 }
 
-// PlainHeader is what CGI and what follows it read a field's name as: they do not
-// tell letters of two cases apart, nor a hyphen and what is neither letter nor digit.
+// PlainHeader returns a field's name in the form in which CGI and its successors see it: they
+// distinguish neither upper from lower case, nor a hyphen from other characters that are not
+// letters or digits.
 func PlainHeader(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -218,7 +219,7 @@ func parse(b []byte) ([]headerChange, error) {
 	return list, nil
 }
 
-// kindOf names what kind of JSON b is, as encoding/json does.
+// kindOf returns the kind of JSON value in b, named as encoding/json names it.
 func kindOf(b []byte) string {
 	switch b[0] {
 	case '{':
@@ -233,10 +234,10 @@ func kindOf(b []byte) string {
 	return "number"
 }
 
-// LogValue leaves the values out, which may be secrets.
+// LogValue leaves out the values, which may be secrets.
 func (c HeaderChanges) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// String is the names alone, for whoever prints the value.
+// String returns the names only, so that printing the value by mistake reveals no secrets.
 func (c HeaderChanges) String() string {
 	var names []string
 	for name := range c.All() {

@@ -37,7 +37,7 @@ func TestHeaderChangesAreComparedByWhatTheyDo(t *testing.T) {
 	}
 }
 
-// TestClaimsStayAsTheyAre holds a claim's form: an older relay reads what a newer
+// TestClaimsStayAsTheyAre pins the form of a claim: an older relay must read what a newer
 // agent writes.
 func TestClaimsStayAsTheyAre(t *testing.T) {
 	for want, c := range map[string]Claim{
@@ -139,7 +139,7 @@ func TestHeaderChangesOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestHeaderValuesAreNotPrinted: they may be secrets.
+// TestHeaderValuesAreNotPrinted matters because the values may be secrets.
 func TestHeaderValuesAreNotPrinted(t *testing.T) {
 	c := Claim{RequestHeaders: ChangeHeaders(map[string]string{"Authorization": "Bearer secret", "X-Old": ""})}
 	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprint(&c), c.RequestHeaders.LogValue().String()} {

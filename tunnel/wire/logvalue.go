@@ -2,7 +2,7 @@ package wire
 
 import "log/slog"
 
-// LogValue is the token's hint, so that a log never has the secret.
+// LogValue returns the token's hint, so that the secret never reaches a log.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.Hint()) }
 
 // LogValue leaves the secret out.
@@ -16,5 +16,5 @@ func (h Hello) LogValue() slog.Value {
 	)
 }
 
-// String leaves the secret out, for whoever prints the value.
+// String leaves the secret out, so that printing the value by mistake reveals nothing.
 func (h Hello) String() string { return "hello of " + h.Instance + ", adit " + h.Version }

@@ -2,15 +2,16 @@ package wire
 
 import "slices"
 
-// maxPast is how many flows are remembered that have ended.
+// maxPast is how many ended flows are remembered.
 const maxPast = 4096
 
-// Past are the flows of a session that the relay has ended last, by whatever tells them
-// apart. A packet of theirs may have been on its way then, and is no beginning: numbers are
-// not used again. The zero value has none. It is of one goroutine.
+// Past remembers the flows of a session that the relay ended most recently, by a key that
+// identifies them. A packet of such a flow may still have been in transit when it ended. Since
+// flow numbers are not reused, that packet does not begin a new flow. The zero value is empty.
+// It is not safe for concurrent use.
 type Past[K comparable] struct {
 	keys []K
-	next int // which of them the next takes the place of, once there are as many as may be
+	next int // index of the oldest key, to be overwritten next once keys is full
 }
 
 // Add adds a flow that has ended.
@@ -23,5 +24,5 @@ func (p *Past[K]) Add(key K) {
 	p.next = (p.next + 1) % len(p.keys)
 }
 
-// Has reports whether a flow is among them.
+// Has reports whether a flow is remembered.
 func (p *Past[K]) Has(key K) bool { return slices.Contains(p.keys, key) }

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// TestPastFlowsAreBounded has the oldest be forgotten, one by one.
+// TestPastFlowsAreBounded checks that the oldest flows are forgotten, one by one.
 func TestPastFlowsAreBounded(t *testing.T) {
 	var p Past[int]
 	for n := range maxPast + 100 {

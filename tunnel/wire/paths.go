@@ -8,26 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a claim's paths.
+// Limits of a claim's paths.
 const (
 	MaxPaths = 32
 	MaxPath  = 128 // bytes of one
 )
 
-// ClaimPath is a path of a tunnel (http, https) for which the agent has a service
-// of its own. A request goes to the longest path that MatchPath finds in it.
+// ClaimPath is a path of a tunnel (http, https) that is served by its own local service. A
+// request goes to the longest path that MatchPath matches.
 type ClaimPath struct {
-	Path string `json:"path"` // decoded, as CheckPath wants it
-	// Strip takes the path out of what the service is asked for; it is told in
-	// X-Forwarded-Prefix.
+	Path string `json:"path"` // decoded, in the form that CheckPaths requires
+	// Strip removes the path from the request target that the service sees; X-Forwarded-Prefix
+	// then carries the path.
 	Strip      bool   `json:"strip,omitempty"`
-	HostHeader string `json:"host_header,omitempty"` // in place of the Claim's; empty: as that says
-	HTTP2      bool   `json:"http2,omitempty"`       // as the Claim's, for this service
+	HostHeader string `json:"host_header,omitempty"` // instead of the Claim's; empty: the Claim's
+	HTTP2      bool   `json:"http2,omitempty"`       // like the Claim's, for this service
 	Scheme     string `json:"scheme,omitempty"`      // the same
 	Port       int    `json:"port,omitempty"`        // the same
 }
 
-// CheckPaths says what is wrong with the paths of a tunnel.
+// CheckPaths returns an error if paths cannot be the paths of a tunnel.
 func CheckPaths(paths []string) error {
 	if len(paths) > MaxPaths {
 		return fmt.Errorf("there must be at most %d paths", MaxPaths)
@@ -76,16 +76,16 @@ func checkPath(path string) error {
 	return nil
 }
 
-// ComparePaths orders paths: longer ones first, so that the first one that MatchPath
-// finds in a request is the longest.
+// ComparePaths orders paths so that longer ones come first. The first match of MatchPath is
+// then the longest.
 func ComparePaths(a, b string) int {
 	return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 }
 
-// MatchPath reports whether path is the beginning of a request's target, segment by
-// segment, and how many bytes of the target it is. A segment is decoded by itself
-// (RFC 3986, section 2.4), so that an encoded slash is none. Segments that are empty
-// or made of dots are compared as they stand: what they mean is the origin's to say.
+// MatchPath reports whether path is a prefix of a request's target, segment by segment, and
+// how many bytes of the target it covers. Each segment is decoded separately (RFC 3986,
+// section 2.4), so an encoded slash does not separate segments. Empty segments and segments
+// made of dots are compared literally: what they mean is up to the origin.
 func MatchPath(path, target string) (size int, ok bool) {
 	at := 0
 	for i := range len(path) {
@@ -96,8 +96,8 @@ func MatchPath(path, target string) (size int, ok bool) {
 		if c == '%' {
 			c, n = decoded(target[at:])
 		}
-		// No segment of path has a slash or a question mark, so only an encoded one is
-		// to be told from what ends a segment.
+		// No segment of path contains a slash or a question mark, so only an encoded slash
+		// needs to be distinguished from the end of a segment.
 		if c != path[i] || c == '/' && n > 1 {
 			return 0, false
 		}
@@ -106,8 +106,8 @@ func MatchPath(path, target string) (size int, ok bool) {
 	return at, at == len(target) || target[at] == '/' || target[at] == '?'
 }
 
-// decoded returns the first byte of s, percent-decoded, and how many bytes of s it is.
-// What is no valid encoding stands for itself.
+// decoded returns the first byte of s, percent-decoded, and how many bytes of s it takes. An
+// invalid encoding stands for itself.
 func decoded(s string) (c byte, size int) {
 	if s[0] != '%' || len(s) < 3 {
 		return s[0], 1
@@ -132,7 +132,7 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// StripPath returns target without its first size bytes, which MatchPath found.
+// StripPath returns target without its first size bytes, where size comes from MatchPath.
 func StripPath(target string, size int) string {
 	if rest := target[size:]; rest != "" && rest[0] == '/' {
 		return rest

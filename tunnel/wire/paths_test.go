@@ -119,7 +119,8 @@ func TestLongerPathsComeFirst(t *testing.T) {
 	}
 }
 
-// FuzzMatchPath compares with segments that are split first and decoded then.
+// FuzzMatchPath compares the result with splitting into segments first and decoding them
+// afterwards.
 func FuzzMatchPath(f *testing.F) {
 	for _, c := range pathMatches {
 		f.Add(c.path, c.target)

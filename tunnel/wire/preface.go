@@ -14,62 +14,62 @@ import (
 	proxyproto "github.com/pires/go-proxyproto"
 )
 
-// StreamKind tells what a stream that the relay opens carries.
+// StreamKind says what a stream opened by the relay carries.
 type StreamKind byte
 
 // The kinds of stream.
 const (
 	// StreamRaw is one visitor's connection, byte for byte (tcp, tls).
 	StreamRaw StreamKind = 1
-	// StreamHTTP carries HTTP/1.1 requests one after another, of any visitors
-	// (http, https); each request's visitor is in its X-Forwarded-For.
+	// StreamHTTP carries HTTP/1.1 requests one after another, which may be of different
+	// visitors (http, https). Each request names its visitor in X-Forwarded-For.
 	StreamHTTP StreamKind = 2
 )
 
-// Type numbers of the preface's own TLVs, in the range that the PROXY protocol
-// leaves to applications.
+// Types of the preface's own TLVs, from the range that the PROXY protocol reserves for
+// applications.
 const (
 	tlvEndpoint  = proxyproto.PP2Type(0xE0) // uint32, the Grant's Number
 	tlvKind      = proxyproto.PP2Type(0xE1) // one byte, StreamKind
-	tlvPath      = proxyproto.PP2Type(0xE2) // the Claim's Path that the stream is for
-	tlvClient    = proxyproto.PP2Type(0xE3) // the client that visits a private tunnel
+	tlvPath      = proxyproto.PP2Type(0xE2) // the ClaimPath.Path that the stream is for
+	tlvClient    = proxyproto.PP2Type(0xE3) // the client that is visiting a private tunnel
 	tlvAuthority = proxyproto.PP2Type(0x02) // PP2_TYPE_AUTHORITY
 )
 
 const (
 	prefaceFixed  = 16   // signature, version and command, family, length
-	maxPreface    = 1024 // of what follows the fixed part
+	maxPreface    = 1024 // without the fixed part
 	maxAuthority  = 255
 	maxTLVsInside = 16
 )
 
-// Preface opens every stream that carries visitors. As bytes it is a PROXY
-// protocol v2 header (haproxy's proxy-protocol.txt, §2.2) with TLVs for what
-// that has no room for, so that an origin's own tools can read it.
+// Preface begins every stream that carries visitors. Its encoding is a PROXY protocol v2
+// header (haproxy's proxy-protocol.txt, §2.2), with TLVs for the fields that such a header
+// does not have, so that an origin's own tools can read it.
 type Preface struct {
-	// Visitor and Edge are the two ends of the visitor's connection. They are
-	// of one address family on the wire: IPv6 if either is.
+	// Visitor and Edge are the two ends of the visitor's connection. On the wire both have the
+	// same address family: IPv6 if either is IPv6.
 	Visitor, Edge netip.AddrPort
 	Endpoint      uint32 // the Grant's Number
 	Kind          StreamKind
 	// Authority is the name that the visitor asked for (SNI or Host), if any.
 	Authority string
-	// Path is the one of the Claim's whose service the stream is for; empty: the
-	// tunnel's own.
+	// Path is the Claim's path whose service the stream is for. If empty, the stream is for
+	// the tunnel's own service.
 	Path string
-	// Client is the name of the client that visits, of a private tunnel.
+	// Client is the name of the client that is visiting, for a private tunnel.
 	Client string
 }
 
-// ErrPreface is matched by every error about a stream's first bytes.
+// ErrPreface is matched by every error about a malformed preface.
 var ErrPreface = errors.New("malformed stream header")
 
 func prefaceError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrPreface, fmt.Sprintf(format, args...))
 }
 
-// AppendPreface appends p as bytes to b. An authority of more than 255 bytes is
-// cut away, and addresses that are not set are sent as 0.0.0.0:0.
+// AppendPreface appends p as bytes to b. An authority of more than 255 bytes is left out, and
+// unset addresses are sent as 0.0.0.0:0.
 func AppendPreface(b []byte, p Preface) ([]byte, error) {
 	var number [4]byte
 	binary.BigEndian.PutUint32(number[:], p.Endpoint)
@@ -107,7 +107,8 @@ func tcpAddr(a netip.AddrPort) *net.TCPAddr {
 	return &net.TCPAddr{IP: a.Addr().WithZone("").AsSlice(), Port: int(a.Port())}
 }
 
-// ReadPreface reads a preface from the beginning of a stream, and not one byte more.
+// ReadPreface reads a preface from the beginning of a stream, without consuming any bytes
+// beyond it.
 func ReadPreface(r io.Reader) (Preface, error) {
 	var fixed [prefaceFixed]byte
 	if _, err := io.ReadFull(r, fixed[:]); err != nil {

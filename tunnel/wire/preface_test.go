@@ -92,7 +92,7 @@ func TestAnswerCutsItsReason(t *testing.T) {
 	}
 }
 
-// TestAnswersOfNoAgent are such as ours does not write.
+// TestAnswersOfNoAgent uses answers that the agent never writes.
 func TestAnswersOfNoAgent(t *testing.T) {
 	refused := func(reason string) []byte {
 		return append([]byte{answerRefused, byte(len(reason) >> 8), byte(len(reason))}, reason...)

@@ -8,40 +8,40 @@ import (
 	"strings"
 )
 
-// A private tunnel has no public address: its visitors are agents of the same
-// relay, who come by their own session. It is called CLIENT/NAME: the relay's name
-// of the client whose tunnel it is, and a name that this client has once.
+// A private tunnel has no public address. Its visitors are agents of the same relay, which
+// reach it through their own sessions. It is identified as CLIENT/NAME: the relay's name for
+// the client that owns the tunnel, and a name that is unique within that client.
 
-// PathVisit leads an agent to a private tunnel: POST /v1/visit/CLIENT/NAME with
-// Connection: Upgrade and Upgrade: UpgradeVisit. The answer is 101, and from then on
-// the stream is the visitor's connection. GET answers 204 where a visit would be let
-// in, and HeaderType has the tunnel's type. Only a relay with FeaturePrivate.
+// PathVisit connects an agent to a private tunnel: POST /v1/visit/CLIENT/NAME with Connection:
+// Upgrade and Upgrade: UpgradeVisit. The answer is 101, and from then on the stream is the
+// visitor's connection. GET answers 204 if a visit would be let in, with the tunnel's type in
+// HeaderType. It needs FeaturePrivate.
 const (
 	PathVisit    = "/v1/visit/"
 	UpgradeVisit = "adit-visit"
 	HeaderType   = "Adit-Type" // absent: tcp
 )
 
-// UpgradeVisitUDP asks in place of UpgradeVisit for a visit of a tunnel of type udp. The
-// answer 101 has the number of a flow in HeaderFlow: the visit's packets are Flows of
-// EndpointVisits with this number, in both directions, as long as the stream is open, on
-// which nothing more comes. Only a relay with FeaturePrivateUDP.
+// UpgradeVisitUDP is used instead of UpgradeVisit to visit a tunnel of type udp. The 101
+// answer has a flow number in HeaderFlow. The visit's packets are Flows of EndpointVisits with
+// this number, in both directions, for as long as the stream is open; the stream itself
+// carries nothing more. It needs FeaturePrivateUDP.
 const (
 	UpgradeVisitUDP = "adit-visit-udp"
 	HeaderFlow      = "Adit-Flow"
-	// EndpointVisits is the Endpoint of the flows of the agent's own visits; no Grant
-	// has this number.
+	// EndpointVisits is the Endpoint of the flows of the agent's own visits. No Grant has this
+	// number.
 	EndpointVisits uint32 = 0
 )
 
-// PathInvitations tells an agent by GET which private tunnels run and let it in: the
-// answer is Invitations. Only a relay with FeatureInvitations.
+// PathInvitations lists, on GET, the running private tunnels that admit the agent, as
+// Invitations. It needs FeatureInvitations.
 const PathInvitations = "/v1/invitations"
 
-// Invitations are private tunnels that run and let an agent in, as CLIENT/NAME, beside
-// those that are its own.
+// Invitations are the running private tunnels that admit an agent, as CLIENT/NAME, without the
+// agent's own.
 type Invitations struct {
-	Tunnels []string `json:"tunnels"`       // sorted; the first MaxInvitations
+	Tunnels []string `json:"tunnels"`       // sorted; at most MaxInvitations
 	UDP     []string `json:"udp,omitempty"` // those of Tunnels that are of type udp
 }
 
@@ -51,9 +51,9 @@ const MaxInvitations = 1000
 const (
 	// MaxVisitors bounds Claim.Visitors.
 	MaxVisitors = 100
-	// AnyClient among Claim.Visitors lets every client of the relay in.
+	// AnyClient in Claim.Visitors admits every client of the relay.
 	AnyClient = "*"
-	// privateScheme is that of a private tunnel's URL.
+	// privateScheme begins a private tunnel's URL.
 	privateScheme = "adit://"
 )
 
@@ -62,14 +62,14 @@ var (
 	privateName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
-// ValidPrivateName reports whether name can be a private tunnel's: one label in
+// ValidPrivateName reports whether name is a valid name for a private tunnel: one label in
 // lower case.
 func ValidPrivateName(name string) bool { return privateName.MatchString(name) }
 
-// PrivateURL is where the clients of a relay find a private tunnel.
+// PrivateURL returns the URL by which the clients of a relay find a private tunnel.
 func PrivateURL(client, name string) string { return privateScheme + client + "/" + name }
 
-// ParsePrivate reads what a person calls a private tunnel: CLIENT/NAME, or its URL.
+// ParsePrivate parses the way a user names a private tunnel: CLIENT/NAME, or its URL.
 func ParsePrivate(text string) (client, name string, err error) {
 	rest := strings.ToLower(strings.TrimSpace(text))
 	rest = strings.TrimSuffix(strings.TrimPrefix(rest, privateScheme), "/")
@@ -80,7 +80,7 @@ func ParsePrivate(text string) (client, name string, err error) {
 	return client, name, nil
 }
 
-// CheckVisitors says why visitors cannot be those of a private tunnel.
+// CheckVisitors returns an error if visitors cannot be the visitors of a private tunnel.
 func CheckVisitors(visitors []string) error {
 	if len(visitors) > MaxVisitors {
 		return fmt.Errorf("there must be at most %d names", MaxVisitors)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// TokenPrefix starts every auth token, so that a scanner for leaked secrets finds it.
+// TokenPrefix begins every auth token, so that scanners for leaked secrets find it.
 const TokenPrefix = "adit_"
 
 // SecretSize is the length of a token's secret in bytes.
@@ -24,12 +24,12 @@ const (
 	maxTokenAddr  = 253 + 6
 )
 
-// Token is all an agent needs to find and trust its relay and to be known there.
+// Token holds all that an agent needs to find its relay, trust it and authenticate to it.
 //
-// As text it is TokenPrefix and base64url (RFC 4648 §5, no padding) of: version
-// (1 byte, 1), fingerprint (32), secret (32), the relay's address as host:port
-// (the rest), and the first 4 bytes of the SHA-256 of all that, so that a
-// token cut short by a paste is told from a wrong one.
+// As text it is TokenPrefix followed by the base64url encoding (RFC 4648 §5, no padding) of:
+// version (1 byte, 1), fingerprint (32), secret (32), the relay's address as host:port (the
+// rest), and the first 4 bytes of the SHA-256 of all that. The checksum tells a token that was
+// cut short when pasted from a wrong one.
 type Token struct {
 	Relay       string   // host:port
 	Fingerprint [32]byte // SHA-256 of the relay's authority certificate (DER)
@@ -39,12 +39,12 @@ type Token struct {
 // ErrToken is matched by every error of ParseToken.
 var ErrToken = errors.New("not an auth token")
 
-// tokenAlphabet is what may follow the prefix (RFC 4648, section 5).
+// tokenAlphabet is the set of characters that may follow the prefix (RFC 4648, section 5).
 const tokenAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 func tokenError(why string) error { return fmt.Errorf("%w: %s", ErrToken, why) }
 
-// ParseToken reads a token. White space around it is not part of it.
+// ParseToken parses a token. Surrounding white space is ignored.
 func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxTokenChars {
@@ -93,8 +93,8 @@ func checkAddr(addr string) error {
 	return nil
 }
 
-// Reveal returns the token as text. It is a secret: it is printed once, by the
-// command that makes it, and never logged.
+// Reveal returns the token as text. The text is a secret: the command that makes the token
+// prints it once, and it is never logged.
 func (t Token) Reveal() string {
 	data := make([]byte, 0, 1+32+SecretSize+len(t.Relay)+tokenSumSize)
 	data = append(data, tokenVersion)
@@ -105,12 +105,12 @@ func (t Token) Reveal() string {
 	return TokenPrefix + base64.RawURLEncoding.EncodeToString(append(data, sum[:tokenSumSize]...))
 }
 
-// Hint tells tokens apart without giving them away: the prefix and six
-// characters of the secret's hash.
+// Hint returns a text that identifies the token without revealing it: the prefix and six
+// characters of a hash of the secret.
 func (t Token) Hint() string {
 	sum := sha256.Sum256(t.Secret[:])
 	return TokenPrefix + "…" + base64.RawURLEncoding.EncodeToString(sum[:])[:6]
 }
 
-// String is Hint, so that printing a token by mistake reveals nothing.
+// String returns Hint, so that printing a token by mistake reveals nothing.
 func (t Token) String() string { return t.Hint() }

@@ -67,7 +67,8 @@ func TestTokenRefusesWhatIsNotOne(t *testing.T) {
 	}
 }
 
-// TestTokenThatWasCutIsSaidToBe: base64 that ends too early is no wrong character.
+// TestTokenThatWasCutIsSaidToBe checks that truncated base64 is not reported as a wrong
+// character.
 func TestTokenThatWasCutIsSaidToBe(t *testing.T) {
 	good := sampleToken(t).Reveal()
 	for cut := 1; cut < 8; cut++ {
@@ -82,7 +83,7 @@ func TestTokenThatWasCutIsSaidToBe(t *testing.T) {
 	}
 }
 
-// TestTokenOfALaterVersionIsSaidToBe has what a later relay may mint.
+// TestTokenOfALaterVersionIsSaidToBe uses a token that a later relay may issue.
 func TestTokenOfALaterVersionIsSaidToBe(t *testing.T) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(sampleToken(t).Reveal(), TokenPrefix))
 	if err != nil {

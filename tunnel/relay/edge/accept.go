@@ -12,7 +12,7 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 )
 
-// sort looks at a connection of a public listener, and has it be served.
+// sort inspects a connection to a public listener and hands it to whoever serves it.
 func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 	v := e.admission.Admit(conn)
 	if v == nil {
@@ -58,10 +58,10 @@ func (e *Edge) sort(f *visitor.Feed, secure bool, conn net.Conn) {
 	f.Offer(next)
 }
 
-// secureURL is what a request that came without TLS should have asked for. Services that
-// do not know of the TLS in front of them send their visitors to http, with the port that
-// these came by. It is empty for one that has asked for that already, of a load balancer that
-// ends TLS and should not have: who is sent there comes back the same way for ever.
+// secureURL returns the https URL for a request that came without TLS. Services that do not
+// know about the TLS in front of them redirect their visitors to http, with the port of the
+// original request. It returns "" if the request claims to be https already: it then comes
+// from a load balancer that ends TLS and should not, and a redirect would loop for ever.
 func secureURL(r *http.Request) string {
 	if strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		return ""

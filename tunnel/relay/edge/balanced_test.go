@@ -55,8 +55,8 @@ type at struct {
 func (c at) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.from) }
 func (c at) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 254), Port: 443} }
 
-// TestConnectionIsCountedWhereItIs has a tcp visitor be turned from an agent whose
-// origin is down to another.
+// TestConnectionIsCountedWhereItIs moves a tcp visitor from an agent whose origin is down to
+// another agent.
 func TestConnectionIsCountedWhereItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBalancedSite(t)

@@ -8,8 +8,8 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// bind sets what bounds an endpoint: its policy and its client's account. It is
-// done when a tunnel is attached and when either changes.
+// bind connects an endpoint to what limits its bandwidth: its policy and its client's account.
+// It is called when a tunnel is attached and when either of them changes.
 func (e *Edge) bind(ep *routing.Endpoint) {
 	ep.Meter.Bind(func(account *shape.Account) (_ *shape.Account, in, out *shape.Bucket) {
 		if list := ep.Backends(); len(list) > 0 {
@@ -22,7 +22,7 @@ func (e *Edge) bind(ep *routing.Endpoint) {
 	})
 }
 
-// Bound takes an account's changed bandwidth to the endpoints of its client.
+// Bound applies an account's changed bandwidth to the endpoints of its client.
 func (e *Edge) Bound(a *shape.Account) {
 	for _, ep := range e.table.All() {
 		if ep.Meter.IsOn(a) {
@@ -31,8 +31,8 @@ func (e *Edge) Bound(a *shape.Account) {
 	}
 }
 
-// Stop refuses an account's visitors and ends those that are there, or lets
-// visitors in again.
+// Stop starts or ends the refusal of an account's visitors. When it starts, current visits end
+// as well.
 func (e *Edge) Stop(a *shape.Account, stop bool) {
 	if !a.Stop(stop) || !stop {
 		return

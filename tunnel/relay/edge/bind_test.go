@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestBandwidthIsOfTheLastPolicy has a policy change while the edge, told of the
-// change before it, has read the old one and not yet heeded it.
+// TestBandwidthIsOfTheLastPolicy changes a policy while the edge, which was told of an earlier
+// change, has read the old policy but not yet applied it.
 func TestBandwidthIsOfTheLastPolicy(t *testing.T) {
 	slow := policy.New(policy.Document{Bandwidth: 1 << 20}, nil)
 	var mu sync.Mutex

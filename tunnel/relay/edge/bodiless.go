@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// bodyOrNone finds out within limit whether a request by HTTP/2 or HTTP/3 that says no length
-// has a body. Only the end of its stream tells, which by HTTP/3 comes behind the header,
-// and by HTTP/2 may, and may come later. It is waited for where a body is seldom: an origin
-// does not expect one in chunks there, not even an empty one. With another method a
-// visitor may wait for the answer before it sends anything.
+// bodyOrNone finds out, within limit, whether a request over HTTP/2 or HTTP/3 that declares no
+// length has a body. Only the end of its stream tells: over HTTP/3 that follows the header,
+// and over HTTP/2 it may follow, possibly later. The function waits only for methods that
+// rarely have a body, since an origin does not expect a chunked body there, not even an empty
+// one. With other methods a visitor may wait for the answer before sending anything.
 func bodyOrNone(w http.ResponseWriter, r *http.Request, limit time.Duration) (*http.Request, error) {
-	if r.ProtoMajor < 2 || r.ContentLength >= 0 || r.Header["Expect"] != nil { // it is said, or the body waits to be asked for
+	if r.ProtoMajor < 2 || r.ContentLength >= 0 || r.Header["Expect"] != nil { // the length is known, or the body waits for 100 Continue
 		return r, nil
 	}
 	switch r.Method {
@@ -30,7 +30,7 @@ func bodyOrNone(w http.ResponseWriter, r *http.Request, limit time.Duration) (*h
 	if err != nil && !errors.Is(err, io.EOF) {
 		return r, fmt.Errorf("read the request's body: %w", err)
 	}
-	out := r.WithContext(r.Context()) // the server's own must stay as it is
+	out := r.WithContext(r.Context()) // the server's own request must not change
 	if err != nil {
 		out.Body, out.ContentLength = http.NoBody, 0
 		return out, nil

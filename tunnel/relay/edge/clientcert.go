@@ -16,8 +16,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// credentialsOf returns those of the connection that a request came by; nil: it has
-// none.
+// credentialsOf returns the credentials of the connection that a request came on, or nil if it
+// has none.
 func credentialsOf(ctx context.Context) *clientcert.Credentials {
 	if v := visitor.FromContext(ctx); v != nil {
 		return &v.Credentials
@@ -25,11 +25,10 @@ func credentialsOf(ctx context.Context) *clientcert.Credentials {
 	return clientcert.FromContext(ctx)
 }
 
-// asking returns the configuration of a handshake for a name whose policy lets
-// visitors in by their certificates: they are asked for one, and it is for their
-// requests to tell what it is worth. A handshake that failed instead would leave a
-// browser with nothing to show, and the policy may be another by the next request.
-// Nil for all other names.
+// asking returns the configuration for a handshake with a name whose policy admits visitors by
+// certificate: the visitor is asked for one, and its validity is judged with each request. A
+// handshake that failed instead would leave a browser with nothing to show, and the policy may
+// have changed by the next request. For all other names asking returns nil.
 func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	ep := e.table.Domain(clienthello.ServerName(hello.ServerName), claims.SlotTLS)
 	if hello.ServerName == "" || ep == nil || ep.Type != wire.TypeHTTPS {
@@ -46,10 +45,11 @@ func (e *Edge) asking(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config
 	return clientcert.Ask(base, e.tickets, p, ep.Place(), c), nil
 }
 
-// presented returns what the visitor has presented to a name; nil: nothing. It
-// reports true if the connection was opened for another name, or before this one
-// asked for certificates, so that the visitor has had no choice. Whoever names no
-// host, and a load balancer that ends TLS, could not do better by another connection.
+// presented returns what the visitor has presented to a name, or nil if that is nothing.
+// unasked is true if the connection was opened for another name, or before this name asked for
+// certificates, so that the visitor had no chance to present one. It is false for visitors
+// that send no server name and for load balancers that end TLS, since a new connection would
+// not help them.
 func (e *Edge) presented(r *http.Request, name string, peer netip.Addr) (p *policy.Presented, unasked bool) {
 	if r.TLS == nil {
 		return nil, false
@@ -61,8 +61,8 @@ func (e *Edge) presented(r *http.Request, name string, peer netip.Addr) (p *poli
 	return c.Show(r.TLS.PeerCertificates), false
 }
 
-// retire ends the connection of a request when it is answered, if it was opened for
-// the name that was asked for: all that is asked by it would be refused.
+// retire closes a request's connection after the answer, if the connection was opened for the
+// name that was requested: all further requests on it would be refused as well.
 func retire(w http.ResponseWriter, r *http.Request) {
 	name, _ := message.Host(r.Host)
 	if r.TLS == nil || clienthello.ServerName(r.TLS.ServerName) != name {
@@ -72,5 +72,5 @@ func retire(w http.ResponseWriter, r *http.Request) {
 		c.Retire()
 		return
 	}
-	w.Header().Set("Connection", "close") // by HTTP/2 net/http says GOAWAY
+	w.Header().Set("Connection", "close") // over HTTP/2, net/http sends GOAWAY instead
 }

@@ -10,13 +10,13 @@ import (
 	"adit/tunnel/relay/signin"
 )
 
-// door is what a request meets whose visitor may have to sign in.
+// door handles a request whose visitor may have to sign in.
 type door struct {
 	handler  *handler
 	r        *http.Request
 	to       *exchange.Route
-	site     signin.Site // without SignIn: nobody signs in here
-	password bool        // one lets in, too
+	site     signin.Site // SignIn is nil if nobody signs in here
+	password bool        // a password admits visitors, too
 }
 
 func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *exchange.Route) door {
@@ -31,21 +31,21 @@ func (h *handler) doorOf(p *policy.Policy, r *http.Request, to *exchange.Route) 
 	return d
 }
 
-// ask has a policy know who has signed in, and who is about to.
+// ask tells a policy who has signed in, and who is about to.
 func (d door) ask(q *policy.Request) {
 	if d.site.SignIn != nil {
 		q.Identity, q.SigningIn = d.handler.edge.cfg.SignIn.Identity(d.r, d.site), signin.Owns(d.r.URL.Path)
 	}
 }
 
-// signedOut reports whether the operator has ended the sign-in of a guest.
+// signedOut reports whether the operator has ended a guest's sign-in.
 func (e *Edge) signedOut(g policy.Guest) bool {
 	return e.cfg.SignIn != nil && g.Identity != nil && e.cfg.SignIn.Ended(g.Identity)
 }
 
-// refuse answers one who is not let in. A browser that opens a page is sent to
-// sign in instead, or told as whom it has. A program is asked for a password that would
-// let it in: many give theirs only then.
+// refuse answers a visitor who is not let in. A browser that opens a page is instead sent to
+// sign in or, if it has signed in already, told as whom. A program is asked for a password if
+// one would let it in: many send theirs only when asked.
 func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *policy.Identity) {
 	switch opens := d.site.SignIn != nil && signin.Navigates(d.r); {
 	case opens && decision.Rule == policy.RuleSignIn:
@@ -60,12 +60,12 @@ func (d door) refuse(w http.ResponseWriter, decision policy.Decision, who *polic
 	}
 }
 
-// serve answers a request that is a part of signing in.
+// serve answers a request that is part of signing in.
 func (d door) serve(w http.ResponseWriter) {
 	d.handler.edge.cfg.SignIn.Serve(w, d.r, d.site, d.handler.edge.pages.AnswerText)
 }
 
-// takeNames takes out of a request what was meant for the edge, and has the origin
+// takeNames removes from a request what was meant for the edge, and arranges for the origin to
 // be told who the visitor is.
 func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Guest, to *exchange.Route) {
 	if !p.AsksPassword() && p.SignIn() == nil && p.ClientAuthorities() == nil {
@@ -74,14 +74,14 @@ func (h *handler) takeNames(r *http.Request, p *policy.Policy, guest policy.Gues
 	if guest.User.Name != "" {
 		r.Header.Del("Authorization")
 	}
-	for _, name := range message.WhoHeaders { // a load balancer's own
+	for _, name := range message.WhoHeaders { // those that a load balancer added
 		r.Header.Del(name)
 	}
 	to.Way.Who = guest
 }
 
-// takeCookies takes the relay's own cookies out of a request that goes on to an
-// origin: browsers keep them longer than the policy that asked for a sign-in.
+// takeCookies removes the relay's own cookies from a request that goes on to an origin.
+// Browsers keep them longer than the policy that asked for the sign-in lasts.
 func (e *Edge) takeCookies(r *http.Request) {
 	if e.cfg.SignIn != nil {
 		signin.Strip(r.Header)

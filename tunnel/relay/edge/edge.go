@@ -29,23 +29,23 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Limits bound what visitors may take. A zero field has the default named.
+// Limits bound what visitors may use. A zero field means the default named beside it.
 type Limits struct {
-	HeaderBytes           int           // of a request; 65,536
-	HeaderTime            time.Duration // to send a request's header, or the TLS handshake; 10 s
-	IdleTime              time.Duration // between requests of a connection; 2 min
-	StreamIdle            time.Duration // of a connection, or of a request under way, without a byte; 2 h
+	HeaderBytes           int           // of a request's header; 65,536
+	HeaderTime            time.Duration // to send a request's header, or for the TLS handshake; 10 s
+	IdleTime              time.Duration // between the requests of a connection; 2 min
+	StreamIdle            time.Duration // that a connection, or a request in progress, may go without a byte; 2 h
 	OriginTime            time.Duration // for an origin's response header; 5 min
-	Connections           int           // of all visitors, open at once; any number
-	ConnectionsPerAddress int           // of them, and an eighth of its requests by HTTP/2 and HTTP/3; 1,024, and at most an eighth of Connections; IPv6 by /64
-	Memory                int64         // for what waits for visitors and what waits for origins, bytes each; 1 GiB
-	WebhookTime           time.Duration // for the body of a webhook, whose signature is to be checked; 30 s
-	HalfOpen              time.Duration // for a visitor who sends no more, without a byte to it; 2 s
+	Connections           int           // of all visitors, open at once; unlimited
+	ConnectionsPerAddress int           // of one address, which may have 8 times as many requests in progress by HTTP/2 and HTTP/3; 1,024, and at most an eighth of Connections; IPv6 by /64
+	Memory                int64         // for data that waits for visitors, and as much again for data that waits for origins, in bytes; 1 GiB
+	WebhookTime           time.Duration // for the body of a webhook whose signature has to be checked; 30 s
+	HalfOpen              time.Duration // that a visitor who has ended its side may be sent nothing; 2 s
 	UDPFlows              int           // of one endpoint; 4,096
 	UDPFlowsPerAddress    int           // of one endpoint; 64
-	UDPFlowsOfAll         int           // of all endpoints, as far as no client has less than its part; any number
-	UDPIdle               time.Duration // after which a flow is forgotten; 1 min
-	UDPAmplification      int           // bytes back for a byte of a visitor not yet proved; 3
+	UDPFlowsOfAll         int           // of all endpoints, which only clients with less than their share may exceed; unlimited
+	UDPIdle               time.Duration // after which an idle flow is forgotten; 1 min
+	UDPAmplification      int           // bytes sent back per byte received from a visitor whose address is unproved; 3
 }
 
 func (l Limits) withDefaults() Limits {
@@ -79,60 +79,61 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// challengeProto is how an ACME authority asks over TLS (RFC 8737). It ends at
-// the handshake.
+// challengeProto is the protocol by which an ACME authority validates over TLS (RFC 8737). It
+// consists of the handshake only.
 const challengeProto = "acme-tls/1"
 
-// Config is what an edge works with. Name, HTTP, HTTPS and Certificates are required.
+// Config configures an edge. Name, HTTP, HTTPS and Certificates are required.
 type Config struct {
-	// Name is what the relay is called where requests tell by whom they were passed
-	// on; all its nodes have one.
+	// Name identifies the relay in the header that lists who passed a request on. All nodes of
+	// the relay have the same name.
 	Name string
 	// HTTP and HTTPS are the public listeners; the edge closes them.
 	HTTP, HTTPS net.Listener
-	// QUIC is where HTTP/3 is spoken, for the visitors of HTTPS; the edge closes
-	// it. Nil: nowhere.
+	// QUIC is the socket for HTTP/3, which serves the visitors of HTTPS; the edge closes it.
+	// Nil disables HTTP/3.
 	QUIC net.PacketConn
-	// ResetKey is the secret by which QUIC tells visitors that their connections went
-	// with the process before this one.
+	// ResetKey is the secret with which QUIC tells visitors that their connections ended with
+	// the previous process.
 	ResetKey [32]byte
-	// Grace is how long visitors wait for an agent whose session was lost, as while it is
-	// restarted; 0: not at all.
+	// Grace is how long visitors wait for an agent whose session was lost, for example while
+	// it restarts. Zero means not at all.
 	Grace time.Duration
-	// MayBeBack reports whether a target's agents are let in. May be nil.
+	// MayBeBack reports whether a target's agents would be admitted again. May be nil.
 	MayBeBack func(target string) bool
-	// Agents is given connections of HTTPS that offer one of AgentProtos, the
-	// agents' own protocols, where both have one port. May be nil.
+	// Agents receives the connections to HTTPS that offer one of AgentProtos, the agents' own
+	// protocols, if both share a port. May be nil.
 	Agents      func(net.Conn)
 	AgentProtos []string
-	// PortHost is the address that tcp and udp ports are opened on; empty: all.
+	// PortHost is the address on which tcp and udp ports are opened; empty means all.
 	PortHost string
 	// HTTPSPort is the public port of HTTPS and HTTP/3, for redirects and Alt-Svc.
 	HTTPSPort int
-	// Certificates returns the certificate for a handshake; nil: there is no site of the
+	// Certificates returns the certificate for a handshake, or nil if there is no site of that
 	// name.
 	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Challenge answers an ACME authority's question on HTTP, or returns false.
-	// It goes before routing. May be nil; without it TLS-ALPN-01 is not offered.
+	// Challenge answers an ACME authority's request over HTTP, or returns false. It is called
+	// before routing. May be nil, which also disables TLS-ALPN-01.
 	Challenge func(http.ResponseWriter, *http.Request) bool
-	// Trusted are load balancers: their PROXY protocol and X-Forwarded headers count.
+	// Trusted are the load balancers whose PROXY protocol and X-Forwarded headers are
+	// believed.
 	Trusted []netip.Prefix
-	// Proxy says whether connections of load balancers begin with a PROXY header.
+	// Proxy says whether load balancers begin their connections with a PROXY header.
 	Proxy visitor.ProxyHeader
-	// Claimed reports whether a domain, or a wildcard, is some client's, running or
-	// not. May be nil.
+	// Claimed reports whether a domain, or a wildcard, belongs to a client, whether or not it
+	// is being served. May be nil.
 	Claimed func(domain string) bool
-	// Alone reports whether a name is not to be led by the wildcard that it is one
-	// of. May be nil.
+	// Alone reports whether a name is not served by the wildcard that covers it. May be nil.
 	Alone func(domain string) bool
 	// Policy returns the policy of a target, or nil. May be nil.
 	Policy func(target string) *policy.Policy
-	// SignIn has visitors sign in where a policy asks for it. May be nil: there is
-	// no provider, and such a policy lets nobody in.
+	// SignIn lets visitors sign in where a policy requires it. If nil, there is no provider,
+	// and such a policy admits nobody.
 	SignIn *signin.Visitors
-	// Record is told of every visitor's request or connection. It must not wait. May be nil.
+	// Record is called for every visitor's request or connection. It must not block. May be
+	// nil.
 	Record func(*routing.Endpoint, *routing.Backend, wire.Access)
-	// PagesDir has the operator's pages to show instead of a site; empty: none.
+	// PagesDir holds the operator's pages to show instead of a site; empty means none.
 	PagesDir string
 	Limits   Limits
 	Log      *slog.Logger // may be nil
@@ -152,22 +153,22 @@ type Edge struct {
 	bodies    webhook.Room // of webhooks
 	pages     *pages.Set
 
-	feeds   []*visitor.Feed // of HTTP, and of HTTPS
+	feeds   []*visitor.Feed // for HTTP, and for HTTPS
 	servers []*http.Server  // the same
 	quic    *h3.Server      // nil without HTTP/3
 	altSvc  []string        // nil without HTTP/3
-	tls     *tls.Config     // of HTTPS
-	tickets *tls.Config     // whose keys those have who were asked for a certificate
+	tls     *tls.Config     // for HTTPS
+	tickets *tls.Config     // whose ticket keys are for visitors who were asked for a certificate
 	served  servedNames
 	unknown atomic.Uint64  // requests for a name that no endpoint serves
-	ports   sync.WaitGroup // of what is served beside the servers, and of probes
+	ports   sync.WaitGroup // tracks what is served besides the servers, and probes
 
 	// life ends when visitors' connections must end.
 	life context.Context
 	kill context.CancelFunc
 }
 
-// New returns an edge that serves when it is run; tunnels may be attached at once.
+// New returns an edge, which serves once Run is called. Tunnels may be attached before that.
 func New(cfg Config) *Edge {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -213,7 +214,7 @@ func New(cfg Config) *Edge {
 		e.feeds = append(e.feeds, visitor.NewFeed(ln))
 		e.servers = append(e.servers, e.newServer(secure))
 	}
-	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own as it begins to serve
+	e.tls = e.servers[1].TLSConfig.Clone() // http.Server changes its own copy when it starts serving
 	if cfg.QUIC != nil {
 		e.quic = h3.New(h3.Config{
 			Conn: cfg.QUIC, ResetKey: cfg.ResetKey, Handler: e.servers[1].Handler, HTTP: e.servers[1], Admission: e.admission,
@@ -225,9 +226,9 @@ func New(cfg Config) *Edge {
 	return e
 }
 
-// suites are those of TLS 1.2 for visitors: with forward secrecy and AEAD, as RFC 9325,
-// section 4.2, asks. Those of crypto/tls that have CBC are what scanners warn of (Lucky
-// Thirteen), and who needs them has had no update for ten years.
+// suites are the TLS 1.2 cipher suites for visitors: those with forward secrecy and AEAD, as
+// RFC 9325, section 4.2, asks. Scanners warn of the CBC suites in crypto/tls (Lucky Thirteen),
+// and clients that need them have had no update for ten years.
 var suites = []uint16{
 	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
@@ -257,8 +258,8 @@ func (e *Edge) newServer(secure bool) *http.Server {
 		if e.cfg.Challenge != nil {
 			s.TLSConfig.NextProtos = append(s.TLSConfig.NextProtos, challengeProto)
 		}
-		// A visitor's frames are as long as every client's are by themselves: the
-		// standard library takes 1 MiB, and holds that much for each connection.
+		// The frame size is the default of all clients. The standard library would accept 1
+		// MiB, and hold that much for each connection.
 		s.HTTP2 = &http.HTTP2Config{
 			MaxConcurrentStreams: visitor.StreamsOfConnection, MaxReadFrameSize: 16 << 10, WriteByteTimeout: e.limits.StreamIdle,
 			MaxReceiveBufferPerConnection: requestWindow, MaxReceiveBufferPerStream: requestWindow,
@@ -267,8 +268,8 @@ func (e *Edge) newServer(secure bool) *http.Server {
 	return s
 }
 
-// Run serves until ctx ends, then stops accepting, lets visitors finish for up
-// to drain, and ends what is left.
+// Run serves until ctx ends. It then stops accepting, lets visitors finish for up to drain,
+// and closes whatever is left.
 func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 	var group errgroup.Group
 	for i, s := range e.servers {
@@ -294,8 +295,8 @@ func (e *Edge) Run(ctx context.Context, drain time.Duration) error {
 	return group.Wait()
 }
 
-// shutDown stops accepting, ends the connections that ask for nothing, and
-// waits for requests and streams up to drain.
+// shutDown stops accepting, closes idle connections, and waits up to drain for requests and
+// streams.
 func (e *Edge) shutDown(drain time.Duration) {
 	for _, f := range e.feeds {
 		f.Close()
@@ -333,11 +334,11 @@ func ignoreClosed(err error) error {
 	return nil
 }
 
-// HTTPAddr and HTTPSAddr are where the edge listens.
+// HTTPAddr and HTTPSAddr are the addresses that the edge listens on.
 func (e *Edge) HTTPAddr() net.Addr  { return e.cfg.HTTP.Addr() }
 func (e *Edge) HTTPSAddr() net.Addr { return e.cfg.HTTPS.Addr() }
 
-// Close closes the listeners of an edge that is not run, or is no longer.
+// Close closes the listeners of an edge that is not running.
 func (e *Edge) Close() error {
 	for _, f := range e.feeds {
 		f.Close()

@@ -46,8 +46,8 @@ func (s silent) OpenStream(context.Context) (link.Stream, error) {
 	return origintest.Stream{Conn: near}, nil
 }
 
-// TestWhoseRequestIsEndedByTheRelayIsToldWhy ends requests that their origin has not
-// answered yet: their visitors are there, and are not taken for ones who have gone.
+// TestWhoseRequestIsEndedByTheRelayIsToldWhy ends requests that the origin has not answered
+// yet. Their visitors are still there and are not mistaken for visitors who have gone.
 func TestWhoseRequestIsEndedByTheRelayIsToldWhy(t *testing.T) {
 	type server struct {
 		edge    *Edge

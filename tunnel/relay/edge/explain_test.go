@@ -32,8 +32,8 @@ func (lateError) Error() string   { return "late" }
 func (lateError) Timeout() bool   { return true }
 func (lateError) Temporary() bool { return true }
 
-// TestFailuresAreToldApart: what is the fault of the visitor, of the origin or of nobody,
-// and what is worth another try.
+// TestFailuresAreToldApart distinguishes faults of the visitor, of the origin and of nobody,
+// and those that are worth another try.
 func TestFailuresAreToldApart(t *testing.T) {
 	goesOn := func(*presence.Set, *presence.Visit) {}
 	for name, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestFailuresAreToldApart(t *testing.T) {
 	}
 }
 
-// TestRefusalsSayWhenToTryAgain, and by what a visitor may name itself.
+// TestRefusalsSayWhenToTryAgain also checks which credentials the answer asks for.
 func TestRefusalsSayWhenToTryAgain(t *testing.T) {
 	for rule, want := range map[string]struct{ retry, challenge string }{
 		policy.RuleDeny: {}, policy.RuleRate: {retry: "1"}, policy.RulePerAddress: {retry: "1"}, policy.RuleConnections: {retry: "1"},

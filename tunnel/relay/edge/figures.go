@@ -1,14 +1,14 @@
 package edge
 
-// Figures are of all visitors since the start.
+// Figures describe all visitors since the start.
 type Figures struct {
 	Connections       int    // TCP connections open now
 	TurnedAway        uint64 // connections and requests over a limit, or with a bad PROXY header
-	Spared            uint64 // connections that asked for nothing and made room for others
+	Spared            uint64 // idle connections that were closed to make room for others
 	Unknown           uint64 // requests for a name that no endpoint serves
 	BytesIn, BytesOut int64  // payload
-	OverBandwidth     uint64 // packets of udp visitors, both ways, that a bandwidth had no room for
-	Unproved          uint64 // packets to udp visitors that may be forged, beyond the allowed amplification
+	OverBandwidth     uint64 // packets to and from udp visitors that were dropped for lack of bandwidth
+	Unproved          uint64 // packets dropped because the visitor's address may be forged and has had its amplification
 }
 
 // Figures returns a snapshot.
@@ -20,8 +20,8 @@ func (e *Edge) Figures() Figures {
 	return f
 }
 
-// Visitors counts the requests, connections and flows under way by the type of
-// their endpoint, also of those that were given back meanwhile.
+// Visitors returns the number of requests, connections and flows in progress, by the type of
+// their endpoint, including endpoints that have since been given back.
 func (e *Edge) Visitors() map[string]int64 {
 	open := make(map[string]int64)
 	for _, ep := range e.table.All() {
@@ -30,6 +30,6 @@ func (e *Edge) Visitors() map[string]int64 {
 	return open
 }
 
-// GivenUp is how many visits were ended because too much of their answers was
-// unread, or of their requests.
+// GivenUp returns how many visits were ended because too much of their answers or requests was
+// left unread.
 func (e *Edge) GivenUp() uint64 { return e.backlog.GivenUp() }

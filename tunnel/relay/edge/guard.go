@@ -17,12 +17,12 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// shadowed comes before the rule in an access event of a policy in shadow mode:
-// the rule would have refused the visitor.
+// shadowed precedes the rule in the access event of a visitor whom a policy in shadow mode
+// would have refused.
 const shadowed = "shadow:"
 
-// guard calls next if the endpoint's policy lets a request in, else it answers
-// and returns the rule that refused. The end of next's context ends it early.
+// guard calls next if the endpoint's policy admits a request. Otherwise it answers the request
+// and returns the rule that refused it. next must stop when its context ends.
 func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route, next func(context.Context, *http.Request)) (refused string) {
 	ep, client := to.Endpoint, to.Visit.Visitor.Addr()
 	ctx, v := ep.Enter(r.Context(), w)
@@ -63,7 +63,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 			h.edge.log.Debug("client certificate", "host", r.Host, "rule", d.Rule, "reason", d.Detail)
 		}
 		if !d.Allowed && !p.Shadow() {
-			if q.Certificate != nil && policy.AsksWho(d.Rule) { // it was not good enough, and the next may be
+			if q.Certificate != nil && policy.AsksWho(d.Rule) { // it was not good enough, but the next one may be
 				retire(w, r)
 			}
 			door.refuse(w, d, q.Identity)
@@ -96,7 +96,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 		}
 	}
 	if limit := p.MaxBody(); limit > 0 && !p.Shadow() && r.Body != nil && r.Body != http.NoBody && !webhook.Kept(r) {
-		r = r.WithContext(ctx) // the server's own must stay as it is
+		r = r.WithContext(ctx) // the server's own request must not change
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
 	next(ctx, r)
@@ -109,7 +109,7 @@ func (h *handler) guard(w *exchange.Writer, r *http.Request, to *exchange.Route,
 	return ""
 }
 
-// coming is how the body of a webhook comes.
+// coming describes how the body of a webhook arrives.
 func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming {
 	return webhook.Coming{
 		Read: func(ctx context.Context, body io.Reader, b []byte) (int, error) {
@@ -125,7 +125,7 @@ func (h *handler) coming(w *exchange.Writer, meter *shape.Meter) webhook.Coming 
 // basicChallenge asks for a password.
 const basicChallenge = `Basic realm="site", charset="UTF-8"`
 
-// refusePolicy answers one whom a rule does not let in.
+// refusePolicy answers a visitor whom a rule does not admit.
 func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, rule string) {
 	status := policy.Status(rule)
 	switch rule {
@@ -133,12 +133,12 @@ func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, rule string)
 		w.Header().Set("WWW-Authenticate", basicChallenge)
 	case policy.RuleSignIn:
 		if w.Header().Get("WWW-Authenticate") == "" {
-			w.Header().Set("WWW-Authenticate", "Sign-In") // RFC 9110, section 15.5.2 wants one, and no browser has a dialog for this
+			w.Header().Set("WWW-Authenticate", "Sign-In") // RFC 9110, section 15.5.2 requires one, and browsers show no dialog for this scheme
 		}
 	case policy.RuleCertificate, policy.RuleCertificateIssuer, policy.RuleCertificateTime, policy.RuleCertificateWho, policy.RuleCertificateUnasked:
 		retire(w, r)
 	case policy.RuleWebhook:
-		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // for the same reason
+		w.Header().Set("WWW-Authenticate", "Webhook-Signature") // required, as above
 	case policy.RuleWebhookBusy:
 		w.Header().Set("Retry-After", "5")
 	case policy.RuleRate, policy.RulePerAddress, policy.RuleConnections:
@@ -151,8 +151,8 @@ func (e *Edge) refusePolicy(w http.ResponseWriter, r *http.Request, rule string)
 	e.pages.Answer(w, r, pages.Page{Status: status, Title: http.StatusText(status), Text: policy.Text(rule)})
 }
 
-// keeps decides whether a guest may stay that was let in by p, which may be nil:
-// p may have been changed before Recheck could find the guest.
+// keeps decides whether a guest whom p admitted may stay. p may be nil, and may have been
+// changed before Recheck could find the guest.
 func (e *Edge) keeps(ep *routing.Endpoint, p *policy.Policy, g policy.Guest) policy.Decision {
 	if ep.Meter.Stopped() {
 		return policy.Decision{Rule: policy.RuleQuota}
@@ -166,16 +166,16 @@ func (e *Edge) keeps(ep *routing.Endpoint, p *policy.Policy, g policy.Guest) pol
 	return policy.Decision{Allowed: true}
 }
 
-// guardRaw reports whether a connection or flow is let in, the rule that refuses
-// it or would have, and what to call at its end.
+// guardRaw reports whether a connection or flow is admitted. It also returns the rule that
+// refuses it, or would in shadow mode, and a function to call at its end.
 func (e *Edge) guardRaw(ep *routing.Endpoint, v *visitor.Conn) (refused string, in bool, release func()) {
-	if v.Guest != nil && !ep.Invites(*v.Guest) { // it has changed meanwhile
+	if v.Guest != nil && !ep.Invites(*v.Guest) { // the visitors have changed since
 		return policy.RuleVisitors, false, func() {}
 	}
 	return e.guardAddr(ep, v.Addr.Addr())
 }
 
-// guardAddr is guardRaw for whom nothing is known of but the address.
+// guardAddr is guardRaw for a visitor of whom only the address is known.
 func (e *Edge) guardAddr(ep *routing.Endpoint, client netip.Addr) (refused string, in bool, release func()) {
 	if ep.Meter.Stopped() {
 		return policy.RuleQuota, false, func() {}
@@ -194,9 +194,9 @@ func (e *Edge) guardAddr(ep *routing.Endpoint, client netip.Addr) (refused strin
 	return d.Rule, false, release
 }
 
-// Recheck holds what is open on targets to their policies of now: what these no
-// longer let in ends, and bandwidths change. It looks through all endpoints, so many
-// targets are not to be given one by one.
+// Recheck applies the current policies to everything open on targets: it ends visits that are
+// no longer allowed and updates bandwidths. It scans all endpoints, so callers should pass
+// many targets at once rather than one by one.
 func (e *Edge) Recheck(targets ...string) {
 	meant := make(map[string]bool, len(targets))
 	for _, target := range targets {
@@ -218,7 +218,7 @@ func (e *Edge) Recheck(targets ...string) {
 		}
 		if p.ClientAuthorities() != nil {
 			for _, shown := range ep.Visits.Presented() {
-				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // it is remembered
+				p.Keeps(policy.Guest{Target: "/", Certificate: shown}, now) // Keeps remembers the result
 			}
 		}
 		ep.Visits.EndGuests(func(g policy.Guest) policy.Decision {

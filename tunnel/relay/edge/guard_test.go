@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// TestPolicyThatChangesAsAVisitorComes changes a policy after a request was
-// decided on and before anybody knows that it is there.
+// TestPolicyThatChangesAsAVisitorComes changes a policy after it has decided on a request but
+// before the visit is registered.
 func TestPolicyThatChangesAsAVisitorComes(t *testing.T) {
 	closed := policy.New(policy.Document{Deny: []string{"192.0.2.0/24"}}, nil)
 	for name, before := range map[string]*policy.Policy{"none": nil, "another": policy.New(policy.Document{}, nil)} {

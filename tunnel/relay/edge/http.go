@@ -26,8 +26,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// maxTrailers is how many trailers a request may announce. In one line of its head there is
-// room for thousands, of which each takes a place in memory as long as it is served.
+// maxTrailers is how many trailers a request may announce. One header line has room for
+// thousands, each of which takes memory for as long as the request is served.
 const maxTrailers = 64
 
 // handler serves the requests of one public HTTP listener.
@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	place.End(w)
 }
 
-// answer answers a visitor at remote who is known as client.
+// answer serves the request of a visitor at remote, whose address is taken to be client.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time, remote netip.AddrPort, client netip.Addr) {
 	e := h.edge
 	name, ok := message.Host(r.Host)
@@ -91,8 +91,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	case protocol == "" && r.Method == http.MethodConnect:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusMethodNotAllowed, Title: "CONNECT is not supported here"})
 		return
-	// A method is a token (RFC 9110, section 9.1). By HTTP/2 net/http lets any
-	// text pass, and a space in it would begin another request line.
+	// A method is a token (RFC 9110, section 9.1). Over HTTP/2, net/http accepts any text, and
+	// a space in it would alter the request line that the origin gets.
 	case !httpguts.ValidHeaderFieldName(r.Method):
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusBadRequest, Title: "The request's method is invalid"})
 		return
@@ -111,7 +111,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 	ep.Begin()
 	defer ep.End()
 	cw := exchange.NewWriter(w, &ep.Meter, r)
-	if h.secure && r.ProtoMajor < 3 && !e.admission.Trusted(remote.Addr()) { // a load balancer's visitors are connected to that
+	if h.secure && r.ProtoMajor < 3 && !e.admission.Trusted(remote.Addr()) { // behind a load balancer, the visitor is connected to that
 		cw.AltSvc = e.altSvc
 	}
 	to := &exchange.Route{Endpoint: ep, Target: target, Visit: origin.Visit{Visitor: netip.AddrPortFrom(client, remote.Port()), Authority: name}}
@@ -134,17 +134,17 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, start time.Time
 		Time: start.UTC(), Endpoint: ep.ID(), Visitor: client.String(), User: to.Way.Who.Name(), Method: r.Method, Host: name, Path: r.URL.Path,
 		Status: cw.Code(), Refused: refused, BytesIn: in, BytesOut: out, Duration: took,
 	})
-	if cw.Aborted() { // the visitor must see a response that broke as broken
+	if cw.Aborted() { // the visitor must be able to tell that the response is incomplete
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// requestWindow is how many bytes of requests by HTTP/2 one connection may send ahead
-// of their readers; h3.Window is that by HTTP/3.
+// requestWindow is how many bytes of HTTP/2 requests one connection may send ahead of their
+// readers. For HTTP/3 it is h3.Window.
 const requestWindow = 1 << 20
 
-// windowOf is what a request's body shares with others of its connection: how many bytes
-// may be sent ahead of who reads them.
+// windowOf returns the connection whose flow-control window a request shares with others, and
+// how many bytes may be sent ahead of the readers.
 func windowOf(r *http.Request) (conn any, window int64) {
 	if r.ProtoMajor == 3 {
 		return h3.FromContext(r.Context()), h3.Window
@@ -152,8 +152,8 @@ func windowOf(r *http.Request) (conn any, window int64) {
 	return visitor.FromContext(r.Context()), requestWindow
 }
 
-// slots are those of the sites of a name that answer on this listener, if only to lead to
-// the other one.
+// slots returns the slots of the sites that this listener answers for, if only to redirect to
+// the other listener.
 func (h *handler) slots() []string {
 	if h.secure {
 		return []string{claims.SlotTLS}
@@ -172,7 +172,7 @@ func (h *handler) find(name string) *routing.Endpoint {
 	return nil
 }
 
-// secured reports whether a name has a site with TLS, and none without.
+// secured reports whether a name has a site with TLS but none without.
 func (e *Edge) secured(name string) bool {
 	ep := e.table.Domain(name, claims.SlotTLS)
 	return ep != nil && ep.Type == wire.TypeHTTPS && e.table.Domain(name, claims.SlotPlain) == nil
@@ -182,7 +182,7 @@ func (e *Edge) secured(name string) bool {
 func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target string) {
 	e := h.edge
 	ep := e.table.Domain(name, claims.SlotTLS)
-	if h.secure && ep != nil { // its TLS is the origin's own, by another connection
+	if h.secure && ep != nil { // the origin ends TLS itself, on another connection
 		e.refuseMisdirected(w, r)
 		return
 	}
@@ -191,12 +191,12 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 		if e.cfg.HTTPSPort != 0 && e.cfg.HTTPSPort != 443 {
 			host = net.JoinHostPort(name, strconv.Itoa(e.cfg.HTTPSPort))
 		}
-		w.Header().Set("Cache-Control", "no-store") // else browsers keep it for ever, whatever becomes of the name
+		w.Header().Set("Cache-Control", "no-store") // or browsers keep the redirect for ever, whatever becomes of the name
 		http.Redirect(w, r, "https://"+host+target, http.StatusPermanentRedirect)
 		return
 	}
 	e.unknown.Add(1)
-	switch { // its agent is connected
+	switch { // cases in which the agent is connected
 	case h.secure && e.table.Domain(name, claims.SlotPlain) != nil:
 		e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "The name is served by a tunnel of type http: its address begins with http://."})
 		return
@@ -212,18 +212,18 @@ func (h *handler) unknown(w http.ResponseWriter, r *http.Request, name, target s
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusNotFound, Title: "There is no site at this address", Text: "No tunnel serves this name here."})
 }
 
-// refuseCrowd answers a request that is one too many of its visitor's address.
+// refuseCrowd answers a request that exceeds the limit of its visitor's address.
 func (e *Edge) refuseCrowd(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusTooManyRequests, Title: http.StatusText(http.StatusTooManyRequests), Text: policy.Text(policy.RulePerAddress)})
 }
 
-// refuseLate answers a request that did not come whole in time.
+// refuseLate answers a request that did not arrive completely in time.
 func (e *Edge) refuseLate(w http.ResponseWriter, r *http.Request) {
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusRequestTimeout, Title: "The request is incomplete"})
 }
 
-// refuseMisdirected has a browser ask again by a connection of its own.
+// refuseMisdirected makes a browser repeat the request on a separate connection.
 func (e *Edge) refuseMisdirected(w http.ResponseWriter, r *http.Request) {
 	e.pages.Answer(w, r, pages.Page{Status: http.StatusMisdirectedRequest, Title: "This connection was made for another site", Text: "Use a separate connection for this site."})
 }
@@ -244,8 +244,8 @@ func (e *Edge) explain(w *exchange.Writer, r *http.Request, err error) {
 	p := pages.Page{Status: http.StatusBadGateway, Title: "The site did not answer", Text: "The computer that serves it is connected, but its local service closed the connection or sent an invalid HTTP response."}
 	switch {
 	case errors.As(err, &down):
-		// The reason names addresses of the network behind the agent: it is for
-		// the agent's log and the relay's, not for strangers.
+		// The reason contains addresses of the network behind the agent. It is for the agent's
+		// log and the relay's, not for strangers.
 		p.Title, p.Text = "The site's service is down", "The computer that serves it is connected, but the local service behind it does not answer. Its owner can find the reason in adit's log."
 	case errors.Is(err, origin.ErrNoAgent), errors.Is(err, net.ErrClosed):
 		w.Header().Set("Retry-After", "5")

@@ -58,9 +58,8 @@ func (s *leftSite) request(t *testing.T, from string) (context.Context, *presenc
 // left is how many endpoints that are served no more the edge still knows.
 func (s *leftSite) left() int { return len(s.edge.table.All()) - len(s.edge.Endpoints()) }
 
-// TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched gives an endpoint back
-// while visits are under way: they go on, and end for the reasons for which others
-// would.
+// TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched gives an endpoint back during visits.
+// They go on, and end for the same reasons as other visits.
 func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -96,7 +95,7 @@ func TestVisitsOnAnEndpointThatWasGivenBackAreStillWatched(t *testing.T) {
 	}
 }
 
-// TestVisitorsAreCountedToTheirEnd gives an endpoint back while a visit is under way.
+// TestVisitorsAreCountedToTheirEnd gives an endpoint back during a visit.
 func TestVisitorsAreCountedToTheirEnd(t *testing.T) {
 	s := newLeftSite(t)
 	_, v := s.ep.Enter(t.Context(), nil)
@@ -113,8 +112,8 @@ func TestVisitorsAreCountedToTheirEnd(t *testing.T) {
 	}
 }
 
-// TestBandwidthIsHeldOnAnEndpointThatWasGivenBack changes both bandwidths that
-// may bound one.
+// TestBandwidthIsHeldOnAnEndpointThatWasGivenBack changes both bandwidths that may limit such
+// an endpoint.
 func TestBandwidthIsHeldOnAnEndpointThatWasGivenBack(t *testing.T) {
 	s := newLeftSite(t)
 	s.request(t, "192.0.2.1")
@@ -172,8 +171,8 @@ func TestEndpointWithoutVisitsIsForgottenAtOnce(t *testing.T) {
 	}
 }
 
-// TestBytesOfAnEndpointThatWasGivenBackAreCounted has some pass before it is given
-// back, and some after that.
+// TestBytesOfAnEndpointThatWasGivenBackAreCounted moves some bytes before the endpoint is
+// given back, and some after.
 func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
 	s := newLeftSite(t)
 	counted := func(when string, want int64) {
@@ -199,8 +198,8 @@ func TestBytesOfAnEndpointThatWasGivenBackAreCounted(t *testing.T) {
 	counted("forgotten again", 300)
 }
 
-// TestVisitsAreFoundWhileTheirEndpointIsGivenBack has visits come and go meanwhile:
-// each is found by a change of policy, and none leaves the endpoint behind.
+// TestVisitsAreFoundWhileTheirEndpointIsGivenBack has visits begin and end while that happens.
+// A change of policy finds each of them, and none keeps the endpoint from being forgotten.
 func TestVisitsAreFoundWhileTheirEndpointIsGivenBack(t *testing.T) {
 	for range 200 {
 		s := newLeftSite(t)

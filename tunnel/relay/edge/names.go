@@ -11,11 +11,11 @@ import (
 	"adit/tunnel/relay/edge/clienthello"
 )
 
-// maxServed bounds the names that are remembered.
+// maxServed is how many names are remembered.
 const maxServed = 10_000
 
-// servedNames are the certificates that visitors were given, by the name that
-// they asked for; see routing.Table.ShownAs.
+// servedNames remembers the certificates that visitors were given, by the name that they asked
+// for; see routing.Table.ShownAs.
 type servedNames struct {
 	mu     sync.Mutex
 	leaves map[string]*x509.Certificate
@@ -36,7 +36,7 @@ func (s *servedNames) get(name string) *x509.Certificate {
 	return s.leaves[name]
 }
 
-// certificate answers a handshake.
+// certificate returns the certificate for a handshake.
 func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := e.cfg.Certificates(hello)
 	if err == nil && cert != nil && cert.Leaf != nil {
@@ -45,10 +45,10 @@ func (e *Edge) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return cert, err
 }
 
-// misdirected reports whether a request for name came over a connection that was
-// made for another, with a certificate that is not for name: such a request must
-// be refused (RFC 9110, section 7.4). A browser that uses one connection for
-// several names of a certificate is served; so is whoever asked for no name.
+// misdirected reports whether a request for name came on a connection that was opened for
+// another name, with a certificate that is not valid for name. Such a request must be refused
+// (RFC 9110, section 7.4). Browsers may use one connection for several names of a certificate,
+// and visitors that sent no server name are served as well.
 func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
 	if r.TLS == nil || r.TLS.ServerName == "" || r.TLS.ServerName == name || e.admission.Trusted(peer) {
 		return false
@@ -61,7 +61,7 @@ func (e *Edge) misdirected(r *http.Request, name string, peer netip.Addr) bool {
 	return leaf != nil && leaf.VerifyHostname(name) != nil
 }
 
-// claimed reports whether a name is some client's, running or not.
+// claimed reports whether a name belongs to a client, whether or not it is being served.
 func (e *Edge) claimed(name string) bool {
 	if e.cfg.Claimed(name) {
 		return true
@@ -70,10 +70,10 @@ func (e *Edge) claimed(name string) bool {
 	return all != "" && e.cfg.Claimed(all) && !e.cfg.Alone(name)
 }
 
-// certificate3 answers a handshake over QUIC.
+// certificate3 returns the certificate for a handshake over QUIC.
 func (e *Edge) certificate3(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if e.table.PassThrough(clienthello.ServerName(hello.ServerName)) != nil {
-		return nil, nil // its TLS is the origin's own, over TCP
+		return nil, nil // the origin ends TLS itself, over TCP
 	}
 	return e.certificate(hello)
 }

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestNamesThatWereAskedForAreBounded: strangers can ask for any number of them.
+// TestNamesThatWereAskedForAreBounded matters because strangers can ask for any number of
+// names.
 func TestNamesThatWereAskedForAreBounded(t *testing.T) {
 	leaf := &x509.Certificate{DNSNames: []string{"*.shop.test"}}
 	e := New(Config{Certificates: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &tls.Certificate{Leaf: leaf}, nil }})

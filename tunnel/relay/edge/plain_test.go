@@ -17,8 +17,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestPlainHTTPAtTheTLSPortIsLedToTLS sends requests without TLS to where TLS is
-// spoken, with tls tunnels and without.
+// TestPlainHTTPAtTheTLSPortIsLedToTLS sends requests without TLS to the TLS port, with and
+// without tls tunnels.
 func TestPlainHTTPAtTheTLSPortIsLedToTLS(t *testing.T) {
 	for name, passing := range map[string]bool{"without tls tunnels": false, "with a tls tunnel": true} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,8 @@ func TestPlainHTTPAtTheTLSPortIsLedToTLS(t *testing.T) {
 	}
 }
 
-// FuzzSecureURL: a request without TLS is sent to the host that it asked, and nowhere else.
+// FuzzSecureURL checks that a request without TLS is redirected to the host that it asked for,
+// and nowhere else.
 func FuzzSecureURL(f *testing.F) {
 	for _, request := range []string{
 		"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n", "GET //other.test/ HTTP/1.1\r\nHost: shop.test:80\r\n\r\n",

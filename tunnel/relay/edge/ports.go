@@ -22,7 +22,7 @@ type tcpPort struct {
 // StopAccepting implements routing.Port.
 func (p *tcpPort) StopAccepting() { p.Close() }
 
-// EndFlows implements routing.Port: there are none.
+// EndFlows implements routing.Port. A tcp port has no flows.
 func (p *tcpPort) EndFlows(func(*routing.Backend, netip.Addr) bool) {}
 
 // Close implements routing.Port.
@@ -33,11 +33,12 @@ func (p *tcpPort) Close() {
 	})
 }
 
-// openPort opens the port of a tcp or udp endpoint and serves it; nil: it has none.
+// openPort opens and serves the port of a tcp or udp endpoint. It returns nil if the endpoint
+// has none.
 func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
 	addr := net.JoinHostPort(e.cfg.PortHost, strconv.Itoa(ep.Port))
 	switch {
-	case ep.Mode == wire.ModePrivate: // whose visitors come by their sessions
+	case ep.Mode == wire.ModePrivate: // its visitors come by their own sessions
 		if ep.Type == wire.TypeUDP {
 			return e.udp.OpenPrivate(ep), nil
 		}
@@ -71,7 +72,7 @@ func (e *Edge) openPort(ep *routing.Endpoint) (routing.Port, error) {
 	return nil, nil
 }
 
-// servePort forwards a connection that came by the port of a face.
+// servePort forwards a connection that came in on the port of a face.
 func (e *Edge) servePort(v *visitor.Conn, f routing.Face) {
 	ep := e.table.At(f)
 	if ep == nil && e.table.AwaitFace(e.life, f) {

@@ -15,8 +15,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Private finds the endpoint of a private tunnel that lets the guest in. If it does
-// not, that is an access event of it; nil, too, if there is none.
+// Private returns the endpoint of a private tunnel that admits the guest. It returns nil if
+// there is none, or if the endpoint does not admit the guest, which it records as an access
+// event.
 func (e *Edge) Private(ctx context.Context, target string, g visitor.Guest) *routing.Endpoint {
 	ep := e.table.Private(target)
 	if ep == nil && e.table.AwaitPrivate(ctx, target, g) {
@@ -31,17 +32,17 @@ func (e *Edge) Private(ctx context.Context, target string, g visitor.Guest) *rou
 	return nil
 }
 
-// Visit serves a guest whom Private has found a tcp endpoint for, until the visit ends.
-// early is what has come of its bytes already.
+// Visit serves a guest for whom Private has returned a tcp endpoint, until the visit ends.
+// early is what has already been read from the stream.
 func (e *Edge) Visit(s link.Stream, early []byte, ep *routing.Endpoint, g visitor.Guest) {
 	if v := e.admission.AdmitGuest(s, early, g); v != nil {
 		e.serveRaw(v, ep, "")
 	}
 }
 
-// VisitUDP serves a guest whom Private has found a udp endpoint for, until the visit or
-// its stream ends. Its packets come by the session of at; begun is told the number that
-// its flow has there.
+// VisitUDP serves a guest for whom Private has returned a udp endpoint, until the visit or its
+// stream ends. The guest's packets come by the session of at. begun is called with the number
+// of the visit's flow in that session.
 func (e *Edge) VisitUDP(s link.Stream, at *routing.Agent, ep *routing.Endpoint, g visitor.Guest, begun func(flow uint32) error) {
 	v := e.admission.AdmitGuest(s, nil, g)
 	if v == nil {
@@ -60,15 +61,16 @@ func (e *Edge) VisitUDP(s link.Stream, at *routing.Agent, ep *routing.Endpoint, 
 		r.record(nil, 0, 0, origin.ErrNoAgent)
 		return
 	}
-	// A guest that does not read may keep what it is told waiting: the visit can end then, too.
+	// A guest that does not read may block begun, and the visit must be able to end even then.
 	var talking sync.WaitGroup
 	talking.Go(func() {
-		defer cancel() // the guest's end of the stream is the visit's
+		defer cancel() // the visit ends when the guest ends the stream
 		if begun(visit.Number()) == nil {
 			_, _ = io.ReadFull(v, make([]byte, 1))
 		}
 	})
-	// A drain does not wait for it, and who has sent nothing for longest makes room.
+	// A drain does not wait for this visit, and the visit that has been silent longest makes
+	// room.
 	rest := func() { e.admission.Rest(&v.Resting, cancel) }
 	rest()
 	visit.Wait(ctx, rest)
@@ -79,7 +81,8 @@ func (e *Edge) VisitUDP(s link.Stream, at *routing.Agent, ep *routing.Endpoint, 
 	r.record(used, in, out, nil)
 }
 
-// beginUDP begins a guest's flow with one of the endpoint's tunnels; nil: it has none.
+// beginUDP begins a guest's flow with one of the endpoint's tunnels. It returns nil if it
+// cannot.
 func (e *Edge) beginUDP(at *routing.Agent, ep *routing.Endpoint, g visitor.Guest) (*udp.Visit, *routing.Backend) {
 	port, ok := ep.Opened().(*udp.Private)
 	order := ep.Pick()

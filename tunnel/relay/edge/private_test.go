@@ -30,8 +30,8 @@ func (p *packets) SendDatagram(b []byte) error {
 	return err
 }
 
-// TestAVisitEndsThoughItsGuestReadsNothing: one that is let in no more, and does not take
-// what it is told, has its packets led on no longer.
+// TestAVisitEndsThoughItsGuestReadsNothing checks that packets are no longer forwarded for a
+// guest that is no longer admitted, even if it does not read what it is told.
 func TestAVisitEndsThoughItsGuestReadsNothing(t *testing.T) {
 	face := routing.Face{Target: claims.TargetPrivate("nas", "game"), Slot: claims.SlotPrivate, Type: wire.TypeUDP, Mode: wire.ModePrivate}
 	guest := visitor.Guest{Client: "laptop", ClientID: "l", Addr: netip.MustParseAddrPort("192.0.2.1:1000")}

@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// rawVisit is a visitor whose bytes or packets are not looked at (tcp, tls, and private
-// ones), on the endpoint that it came to.
+// rawVisit is a visit to an endpoint whose bytes or packets are not inspected (tcp, tls and
+// private tunnels).
 type rawVisit struct {
 	edge    *Edge
 	ep      *routing.Endpoint
@@ -27,8 +27,9 @@ type rawVisit struct {
 	of      origin.Visit
 }
 
-// enterRaw has a visitor enter an endpoint. The context ends when it may no longer be
-// there. If it is not let in it is told so, and the visit is nil; else leave must follow.
+// enterRaw enters a visitor at an endpoint. The context ends when the visitor may no longer
+// stay. If the visitor is not admitted, enterRaw aborts the connection and returns a nil
+// visit. Otherwise the caller must call leave.
 func (e *Edge) enterRaw(v *visitor.Conn, ep *routing.Endpoint, authority string) (context.Context, *rawVisit) {
 	r := &rawVisit{edge: e, ep: ep, start: time.Now(), of: origin.Visit{Visitor: v.Addr, Edge: v.Edge, Authority: authority}}
 	r.access = wire.Access{Time: r.start.UTC(), Endpoint: ep.ID(), Visitor: v.Addr.Addr().String(), Host: authority}
@@ -63,7 +64,7 @@ func (r *rawVisit) leave() {
 	r.ep.End()
 }
 
-// record tells of the visit, which has ended with err, and which tunnel it was with; nil:
+// record records the visit, which ended with err, and the tunnel that was used; nil means
 // none.
 func (r *rawVisit) record(used *routing.Backend, in, out int64, err error) {
 	var down *wire.OriginError
@@ -85,7 +86,7 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string)
 		return
 	}
 	defer r.leave()
-	// Until an agent has taken it, the connection is none that a drain waits for.
+	// A drain does not wait for the connection until an agent has accepted it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.admission.Rest(&v.Resting, cancel)
@@ -110,12 +111,12 @@ func (e *Edge) serveRaw(v *visitor.Conn, ep *routing.Endpoint, authority string)
 		leave := sync.OnceFunc(b.Leave)
 		defer leave()
 		given := context.AfterFunc(ctx, func() { c.Reset() })
-		if len(order) > 1 { // there is another to turn to: wait for the answer first
+		if len(order) > 1 { // there is an alternative: wait for the answer first
 			if err = taken(c.Begin()); err != nil {
 				given()
 				leave()
 				c.Reset()
-				if ctx.Err() == nil { // else the visit was ended, whatever its origin is like
+				if ctx.Err() == nil { // otherwise the visit was ended, which says nothing about the origin
 					e.table.TakeOut(ep, b)
 				}
 				continue

@@ -12,7 +12,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestWhoIsLetInUnread decides on connections and flows whose bytes are not looked at.
+// TestWhoIsLetInUnread covers connections and flows whose bytes are not inspected.
 func TestWhoIsLetInUnread(t *testing.T) {
 	private := routing.Face{Target: claims.TargetPrivate("nas", "ssh"), Slot: claims.SlotPrivate, Type: wire.TypeTCP, Mode: wire.ModePrivate}
 	public := routing.Face{Target: claims.TargetPort("tcp", 2222), Slot: claims.SlotPort, Type: wire.TypeTCP, Mode: wire.ModeStandard}
@@ -58,7 +58,7 @@ func TestWhoIsLetInUnread(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatHasEndedMakesRoom for the next, where a policy lets one in at a time.
+// TestAConnectionThatHasEndedMakesRoom uses a policy that admits one connection at a time.
 func TestAConnectionThatHasEndedMakesRoom(t *testing.T) {
 	p := policy.New(policy.Document{Connections: 1}, nil)
 	e := New(Config{Policy: func(string) *policy.Policy { return p }})

@@ -7,9 +7,8 @@ import (
 	"adit/internal/monotime"
 )
 
-// endIdle ends requests that stand still, until ctx ends: a visitor who sends
-// half of a body, or reads half of an answer, holds a stream and a connection of
-// the origin.
+// endIdle ends stalled requests, until ctx ends. A visitor who sends half a body, or reads
+// half an answer, occupies a stream and a connection of the origin.
 func (e *Edge) endIdle(ctx context.Context) {
 	limit := max(e.limits.StreamIdle, e.limits.OriginTime)
 	tick := time.NewTicker(min(max(limit/4, 10*time.Millisecond), time.Minute))
@@ -24,17 +23,17 @@ func (e *Edge) endIdle(ctx context.Context) {
 	}
 }
 
-// endStill ends the requests of which no byte has moved for limit.
+// endStill ends the requests on which no byte has moved for limit.
 func (e *Edge) endStill(now, limit time.Duration) {
 	for _, ep := range e.table.All() {
 		ep.Visits.EndIdle(now, limit)
 	}
 }
 
-// relieveEvery is how often it is looked at what visits hold of memory.
+// relieveEvery is how often the memory that visits hold is checked.
 const relieveEvery = time.Second
 
-// relieveMemory gives up visits that hold too much of it until ctx ends.
+// relieveMemory gives up visits that hold too much memory, until ctx ends.
 func (e *Edge) relieveMemory(ctx context.Context) {
 	tick := time.NewTicker(relieveEvery)
 	defer tick.Stop()

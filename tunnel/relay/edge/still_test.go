@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/relay/edge/routing"
 )
 
-// TestOnlyWhatStandsStillIsIdle looks at two requests as time goes by, of which
-// one moves a byte now and then.
+// TestOnlyWhatStandsStillIsIdle watches two requests over time, one of which moves a byte now
+// and then.
 func TestOnlyWhatStandsStillIsIdle(t *testing.T) {
 	const limit = 2 * time.Hour
 	var ep routing.Endpoint

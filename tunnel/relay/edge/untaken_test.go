@@ -59,8 +59,8 @@ func (l connsFrom) Close() error {
 	return nil
 }
 
-// TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead has visitors send to an
-// origin more than it takes, each by a connection of its own.
+// TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead has visitors, each on a separate
+// connection, send more than an origin reads.
 func TestUploadsByHTTP2AreNotKeptForAnOriginThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{})

@@ -9,10 +9,10 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Seen is where a client's agent was last seen.
+// Seen says when and where a client's agent was last seen.
 type Seen struct {
 	At        time.Time `json:"at"`
-	Connected bool      `json:"connected"` // then, to Node
+	Connected bool      `json:"connected"` // to Node, at that time
 	Node      string    `json:"node"`
 	Address   string    `json:"address"`
 	Transport string    `json:"transport"`
@@ -23,7 +23,7 @@ type Seen struct {
 	Instance  string    `json:"instance"`
 }
 
-// ClientError is something that an agent reported.
+// ClientError is an error that an agent reported.
 type ClientError struct {
 	Time    time.Time `json:"time"`
 	Key     string    `json:"key,omitempty"`
@@ -31,12 +31,12 @@ type ClientError struct {
 	Node    string    `json:"node"`
 }
 
-// Equal reports whether both are the same report.
+// Equal reports whether e and o are the same report.
 func (e ClientError) Equal(o ClientError) bool {
 	return e.Time.Equal(o.Time) && e.Key == o.Key && e.Message == o.Message && e.Node == o.Node
 }
 
-// Activity is what is known of a client's agents when they are away, too.
+// Activity is what is known of a client's agents, even while they are away.
 type Activity struct {
 	ClientID string        `json:"client_id"`
 	Seen     Seen          `json:"seen"`
@@ -44,18 +44,17 @@ type Activity struct {
 }
 
 const (
-	// MaxErrors is how many errors of a client are kept.
+	// MaxErrors is how many errors are kept per client.
 	MaxErrors = 50
-	// maxErrorBytes is how long they may be as JSON, together: a value has room for
-	// twice as much.
+	// maxErrorBytes limits their total size as JSON. A value has room for twice as much.
 	maxErrorBytes = 128 << 10
 )
 
-// newest are those of errs that are kept.
+// newest returns the most recent errors, within both limits.
 func newest(errs []ClientError) []ClientError {
 	first, size := len(errs), 0
 	for first > max(0, len(errs)-MaxErrors) {
-		text, _ := json.Marshal(errs[first-1]) // what JSON does not have is the write's to find
+		text, _ := json.Marshal(errs[first-1]) // an error that cannot be marshalled fails the write later
 		if size += len(text) + 1; size > maxErrorBytes {
 			break
 		}
@@ -64,7 +63,7 @@ func newest(errs []ClientError) []ClientError {
 	return errs[first:]
 }
 
-// Activities are of the clients that ever connected, by client id.
+// Activities holds the activity of every client that has ever connected, by client ID.
 type Activities struct{ table *table.Table[Activity] }
 
 // Get returns a client's activity.
@@ -73,19 +72,20 @@ func (a *Activities) Get(clientID string) (Activity, bool) {
 	return v, ok
 }
 
-// aheadOf is how far a node's clock may be ahead of another's.
+// aheadOf is how far one node's clock may be ahead of another's.
 const aheadOf = time.Hour
 
-// Note keeps where an agent was seen, if it was, unless something newer is known, and
-// adds to its errors. What is known from the future was written by a clock that was
-// wrong.
+// Note records where an agent was seen, unless seen is zero or something newer is known, and
+// adds to its errors. A known time in the future was written by a wrong clock and is
+// overwritten.
 func (a *Activities) Note(ctx context.Context, clientID string, seen Seen, errs []ClientError) error {
 	_, err := a.table.Change(ctx, clientID, func(v Activity, _ bool) (Activity, error) {
 		v.ClientID = clientID
 		if !seen.At.IsZero() && (!seen.At.Before(v.Seen.At) || v.Seen.At.After(time.Now().Add(aheadOf))) {
 			v.Seen = seen
 		}
-		// A write that was cut off may have come through: nothing is kept twice.
+		// A write that was cut off may have been made after all, so skip what is already
+		// there.
 		fresh := slices.DeleteFunc(slices.Clone(errs), func(e ClientError) bool {
 			return slices.ContainsFunc(v.Errors, e.Equal)
 		})

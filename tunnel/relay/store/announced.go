@@ -13,20 +13,21 @@ import (
 	"adit/internal/monotime"
 )
 
-// announceSubject is where nodes announce themselves that the store has no room for.
+// announceSubject is where nodes announce themselves when the store has no room for their
+// entries.
 const announceSubject = "adit.node"
 
-// announced are the nodes that announce themselves, each for NodeLease: they are listed as
+// announced holds the nodes that announce themselves, each for NodeLease. They are listed as
 // if the store had their entries.
 type announced struct {
 	mu      sync.Mutex
 	byID    map[string]announcement
-	held    time.Duration // since when nobody can be heard, by monotime.Now; 0: who is there can be
+	held    time.Duration // since when no node can be heard, by monotime.Now; 0: they can be heard
 	changed []func()
 }
 
-// forgetAnnounced is how long a node is remembered that was heard last so long ago: longer
-// than it may take to find out that NATS is not reached.
+// forgetAnnounced is how long a node is remembered after it was last heard. It is longer than
+// it may take to notice that NATS cannot be reached.
 const forgetAnnounced = 4 * NodeLease
 
 type announcement struct {
@@ -34,14 +35,14 @@ type announcement struct {
 	at time.Duration // when it was heard, by clock
 }
 
-// onChange calls f after every announcement. f must not wait.
+// onChange calls f after every announcement. f must not block.
 func (a *announced) onChange(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.changed = append(a.changed[:len(a.changed):len(a.changed)], f)
 }
 
-// take takes in what a node says of itself.
+// take records an announcement.
 func (a *announced) take(v Node) {
 	a.mu.Lock()
 	if a.byID == nil {
@@ -55,15 +56,15 @@ func (a *announced) take(v Node) {
 	}
 }
 
-// drop forgets what a node said: the store has its entry again.
+// drop forgets a node's announcement, because the store has its entry again.
 func (a *announced) drop(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.byID, id)
 }
 
-// hold says whether nobody can be heard now. Until it is so no more, nobody is taken for
-// silent: who was heard last is listed, as are those that have entries.
+// hold sets whether no node can be heard at the moment. While that is so, no node is
+// considered silent: those heard last remain listed, as do those with entries.
 func (a *announced) hold(away bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,11 +85,12 @@ func (a *announced) hold(away bool) {
 	}
 }
 
-// clock is the time that goes on while nodes can be heard.
+// clock is a clock that stands still while nodes cannot be heard.
 func (a *announced) clock() time.Duration { return cmp.Or(a.held, monotime.Now()) }
 
-// over puts what nodes said in place of what the store has of them, which is older. A store
-// without room has no entry run out, so that of a node that is silent by now is left out.
+// over replaces the store's entries with what nodes have announced, which is newer. Entries do
+// not expire in a store without room, so the entry of a node that has since gone silent is
+// removed.
 func (a *announced) over(list map[string]Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,7 +107,7 @@ func (a *announced) over(list map[string]Node) {
 	}
 }
 
-// heed has what the connection tells of NATS be known until ctx ends.
+// heed follows the state of the connection to NATS until ctx ends.
 func (a *announced) heed(ctx context.Context, conn *nats.Conn) {
 	told := conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING)
 	defer conn.RemoveStatusListener(told)
@@ -119,14 +121,14 @@ func (a *announced) heed(ctx context.Context, conn *nats.Conn) {
 	}
 }
 
-// announce tells all nodes that listen now of v.
+// announce tells all listening nodes about v.
 func announce(conn *nats.Conn, v Node) {
 	if text, err := json.Marshal(v); err == nil {
-		_ = conn.Publish(announceSubject, text) // it is told again with the next try to renew it
+		_ = conn.Publish(announceSubject, text) // repeated with the next attempt to renew the entry
 	}
 }
 
-// listen takes announcements, this node's too, until the connection ends.
+// listen receives announcements, including this node's, until the connection ends.
 func (a *announced) listen(conn *nats.Conn) error {
 	_, err := conn.Subscribe(announceSubject, func(m *nats.Msg) {
 		var v Node

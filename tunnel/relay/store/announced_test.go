@@ -8,8 +8,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestWhoWasHeardLastIsListedWithoutNATS, as entries are: a node that is cut off does not
-// take itself for the only one. NATS may be gone for a while before that is known.
+// TestWhoWasHeardLastIsListedWithoutNATS checks that such nodes remain listed, as entries do,
+// so that a node that is cut off does not consider itself the only one. NATS may be gone for a
+// while before that is noticed.
 func TestWhoWasHeardLastIsListedWithoutNATS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a announced
@@ -35,7 +36,7 @@ func TestWhoWasHeardLastIsListedWithoutNATS(t *testing.T) {
 	})
 }
 
-// TestNodesKnowWhetherTheyCanHearOthers, by the connection.
+// TestNodesKnowWhetherTheyCanHearOthers checks that this follows the state of the connection.
 func TestNodesKnowWhetherTheyCanHearOthers(t *testing.T) {
 	ns := natstest.Start(t)
 	a := &openAt(t, Config{URLs: []string{ns.URL()}}).Nodes.announced

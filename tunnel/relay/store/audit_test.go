@@ -140,8 +140,8 @@ func TestCountsOfManyNodesAddUp(t *testing.T) {
 	}
 }
 
-// TestClockSetToAnotherMonthLosesNoMonth has the quota count on where it was
-// once the clock is right again.
+// TestClockSetToAnotherMonthLosesNoMonth checks that the quota continues where it was once the
+// clock is right again.
 func TestClockSetToAnotherMonthLosesNoMonth(t *testing.T) {
 	s := openAt(t, Config{Dir: t.TempDir()})
 	for i, month := range []string{"2026-11", "2031-02", "2026-11", "2019-07", "2026-11"} {
@@ -192,8 +192,8 @@ func TestSeenInTheFutureIsNotNewer(t *testing.T) {
 	}
 }
 
-// TestErrorsThatAreLongAsJSONAreKeptAsFarAsTheyFit: what a client's agents report is
-// text of any kind, and JSON may write a byte of it as six.
+// TestErrorsThatAreLongAsJSONAreKeptAsFarAsTheyFit matters because agents may report any text,
+// and one byte of it may become six as JSON.
 func TestErrorsThatAreLongAsJSONAreKeptAsFarAsTheyFit(t *testing.T) {
 	s := openAt(t, Config{Dir: t.TempDir()})
 	now := time.Now()

@@ -17,14 +17,14 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// BackupFormat and BackupVersion say which shape a Backup has.
+// BackupFormat and BackupVersion identify the format of a Backup.
 const (
 	BackupFormat  = "adit-relay-backup"
 	BackupVersion = 2
 )
 
-// Backup is all that a relay must not lose. It holds private keys. Access events
-// are not in it.
+// Backup is everything that a relay must not lose. It contains private keys. It does not
+// contain access events.
 type Backup struct {
 	Format     string            `json:"format"`
 	Version    int               `json:"version"`
@@ -40,19 +40,20 @@ type Backup struct {
 	Proofs []Proof       `json:"proofs,omitempty"`
 	Sinks  []StoredSink  `json:"sinks,omitempty"`
 	Audit  []audit.Entry `json:"audit,omitempty"`
-	// Ended has sign-ins that count again without it, as their key is in Settings.
+	// Ended is needed because sign-ins that have ended would be valid again without it: their
+	// key is in Settings.
 	Ended []EndedSignIns `json:"ended_sign_ins,omitempty"`
-	// Operators are accounts and API tokens of the console.
+	// Operators are the console's accounts and API tokens.
 	Operators map[string]json.RawMessage `json:"operators,omitempty"`
 }
 
-// Errors of a restore.
+// Errors of Restore.
 var (
 	ErrNotEmpty = errors.New("the store is not empty")
 	ErrPartial  = errors.New("not all of the backup was restored")
 )
 
-// Validate reports why a backup cannot be restored.
+// Validate returns an error if a backup cannot be restored.
 func (b *Backup) Validate() error {
 	switch {
 	case b.Format != BackupFormat:
@@ -84,8 +85,8 @@ func (b *Backup) Validate() error {
 	return nil
 }
 
-// Backup returns what the store has. Clients are read last, so that each claim's
-// client is there.
+// Backup returns the contents of the store. Clients are read last, so that the client of every
+// claim is included.
 func (s *Store) Backup(ctx context.Context) (Backup, error) {
 	b := Backup{Format: BackupFormat, Version: BackupVersion, Schema: SchemaVersion, Created: time.Now().UTC()}
 	var err error
@@ -110,14 +111,14 @@ func (s *Store) Backup(ctx context.Context) (Backup, error) {
 		if v.Fault != nil {
 			return Backup{}, fmt.Errorf("read the policy of %s: %w", v.Target, v.Fault)
 		}
-		b.Policies[i].Claims = 0 // of this store
+		b.Policies[i].Claims = 0 // only meaningful in this store
 	}
 	return b, nil
 }
 
-// Restore writes a backup into a store that has nothing yet, opened with
-// Config.Restoring. After an error that matches ErrPartial no relay opens the
-// store until Restore is called again with the same backup, and ends well.
+// Restore writes a backup into an empty store that was opened with Config.Restoring. After an
+// error that matches ErrPartial, no relay opens the store until Restore has succeeded with the
+// same backup.
 func (s *Store) Restore(ctx context.Context, b Backup) error {
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -150,9 +151,9 @@ func (s *Store) Restore(ctx context.Context, b Backup) error {
 	return nil
 }
 
-// empty returns ErrNotEmpty if there is anything of a relay that a restore would mix with.
-// What clients use and hold does not count by itself: nodes that run write it into a
-// cluster that has lost all else, and it is of the relay whose backup is brought back.
+// empty returns ErrNotEmpty if the store contains anything that a restore would be mixed with.
+// What clients use and hold does not count on its own: running nodes write it into a cluster
+// that has lost everything else, and it belongs to the relay whose backup is being restored.
 func (s *Store) empty(ctx context.Context) error {
 	settings, err := s.Settings.all(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (s *Store) empty(ctx context.Context) error {
 	return nil
 }
 
-// fill writes what a backup has, in place of what a try before has written of it.
+// fill writes the contents of a backup, replacing what an earlier attempt has written.
 func (s *Store) fill(ctx context.Context, b Backup) error {
 	for _, v := range b.Clients {
 		if err := s.Clients.table.Put(ctx, v.Name, v); err != nil {

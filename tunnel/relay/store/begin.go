@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// otherNodes is how long other nodes are looked for: they come back to servers that
-	// have just started within less.
+	// otherNodes is how long to look for other nodes. They reconnect to servers that have just
+	// started in less time.
 	otherNodes = 500 * time.Millisecond
 	otherLook  = 100 * time.Millisecond
-	// beginTime is how long another node may take to begin the relay.
+	// beginTime is how long another node may take to create the relay's state.
 	beginTime = 5 * time.Second
 )
 
 var errOthersRun = errors.New("other nodes of this relay run, but the NATS cluster has nothing of it any more; bring the backup back " +
 	"with adit relay restore, into an empty data folder, and then restart the nodes one after another; to begin a new relay instead, end all other nodes first")
 
-// refuseBeside returns an error if the store has no relay, and there are nodes of one all
-// the same: they have it in memory, and a new one would take its place. Nodes that begin
-// one together wait for the one that is first. Who listens and never answers is no node.
+// refuseBeside returns an error if the store contains no relay although nodes of one are
+// running: they have it in memory, and a new relay would replace it. Nodes that start a relay
+// together wait for the first one. A listener that never answers is not a node.
 func (s *Store) refuseBeside(ctx context.Context, l leader.Leader) error {
 	begun, answered := time.Now(), false
 	for alone := begun; ; {
@@ -50,7 +50,7 @@ func (s *Store) refuseBeside(ctx context.Context, l leader.Leader) error {
 			if !answered {
 				return nil
 			}
-			_, there, err := l.Get(ctx, SettingAuthority) // the server that was asked may lag
+			_, there, err := l.Get(ctx, SettingAuthority) // the server that was asked may lag behind
 			if err != nil {
 				return fmt.Errorf("read setting %s: %w", SettingAuthority, err)
 			}

@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// nextTime is when a value changes that changed before: clocks have steps, and the
-// time tells one from the next.
+// nextTime returns the time for a change of a value that was last changed at before. Clocks
+// have a limited resolution, and the time must distinguish one change from the next.
 func nextTime(before time.Time) time.Time {
 	now := time.Now().UTC()
 	if now.Equal(before) {

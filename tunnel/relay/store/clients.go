@@ -19,7 +19,7 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Client is one customer of the relay: who may connect, by which secrets.
+// Client is one customer of the relay, with the secrets that authenticate it.
 type Client struct {
 	ID      string      `json:"id"`
 	Name    string      `json:"name"`
@@ -29,18 +29,18 @@ type Client struct {
 	Scope   scope.Scope `json:"scope,omitzero"`
 }
 
-// Secret is what is kept of a token's secret.
+// Secret is what is stored of a token's secret.
 type Secret struct {
 	Hash    []byte    `json:"hash"` // SHA-256
 	Hint    string    `json:"hint"`
 	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"` // zero: does not expire
+	Expires time.Time `json:"expires,omitzero"` // zero: never
 }
 
-// Active reports whether the client is not revoked.
+// Active reports whether the client has not been revoked.
 func (c Client) Active() bool { return c.Revoked.IsZero() }
 
-// Expired reports whether the client's right to connect has ended by its scope.
+// Expired reports whether the client's scope has expired.
 func (c Client) Expired(now time.Time) bool {
 	return !c.Scope.Expires.IsZero() && !now.Before(c.Scope.Expires)
 }
@@ -49,10 +49,10 @@ const maxSecrets = 4
 
 var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
-// ErrName is returned for a name that a client cannot have.
+// ErrName is returned for an invalid client name.
 var ErrName = errors.New("a client's name has 1 to 63 lower-case letters, digits, dots, hyphens or underscores, and begins and ends with a letter or digit")
 
-// ErrRevoked is returned for a new token of a client that was revoked.
+// ErrRevoked is returned when a revoked client is to get a new token.
 var ErrRevoked = errors.New("the client is revoked; add it anew")
 
 // Clients are the relay's clients, by name.
@@ -73,7 +73,8 @@ func newClients(t *table.Table[Client]) *Clients {
 	}
 	t.Each(func(name string, v Client) bool { c.index(name, v, true); return true })
 	t.OnChange(c.index)
-	// What changed between the two lines above is in the table, and harmless twice.
+	// Changes between the two calls above are already in the table, and indexing them twice
+	// does no harm.
 	t.Each(func(name string, v Client) bool { c.index(name, v, true); return true })
 	return c
 }
@@ -102,7 +103,7 @@ func (c *Clients) index(name string, v Client, exists bool) {
 	}
 }
 
-// OnChange calls f after every change of a client. f must not wait.
+// OnChange calls f after every change of a client. f must not block.
 func (c *Clients) OnChange(f func(Client)) {
 	c.table.OnChange(func(_ string, v Client, exists bool) {
 		if exists {
@@ -111,7 +112,7 @@ func (c *Clients) OnChange(f func(Client)) {
 	})
 }
 
-// Authenticate finds the client that a secret belongs to.
+// Authenticate returns the client that a secret belongs to.
 func (c *Clients) Authenticate(secret []byte, now time.Time) (Client, bool) {
 	hash := sha256.Sum256(secret)
 	c.mu.RLock()
@@ -127,21 +128,21 @@ func (c *Clients) Authenticate(secret []byte, now time.Time) (Client, bool) {
 	return client, true
 }
 
-// Takes reports whether a secret, by its SHA-256, is one of the client's that works
-// at a time.
+// Takes reports whether a secret, given by its SHA-256, is one of the client's and valid at
+// now.
 func (c Client) Takes(hash [sha256.Size]byte, now time.Time) bool {
 	return c.Active() && slices.ContainsFunc(c.Secrets, func(s Secret) bool {
 		return subtle.ConstantTimeCompare(s.Hash, hash[:]) == 1 && (s.Expires.IsZero() || now.Before(s.Expires))
 	})
 }
 
-// Get returns the client of a name.
+// Get returns the client with a name.
 func (c *Clients) Get(name string) (Client, bool) {
 	v, _, ok := c.table.Get(strings.ToLower(name))
 	return v, ok
 }
 
-// ByID returns the client of an id.
+// ByID returns the client with an ID.
 func (c *Clients) ByID(id string) (Client, bool) {
 	c.mu.RLock()
 	name, ok := c.byID[id]
@@ -150,13 +151,13 @@ func (c *Clients) ByID(id string) (Client, bool) {
 		return Client{}, false
 	}
 	v, _, ok := c.table.Get(name)
-	if !ok || v.ID != id { // the name is a new client's
+	if !ok || v.ID != id { // a new client has the name
 		return Client{}, false
 	}
 	return v, true
 }
 
-// List returns all clients by name, revoked ones too.
+// List returns all clients sorted by name, including revoked ones.
 func (c *Clients) List() []Client {
 	list := []Client{}
 	c.table.Each(func(_ string, v Client) bool { list = append(list, v); return true })
@@ -164,13 +165,13 @@ func (c *Clients) List() []Client {
 	return list
 }
 
-// Add makes a client with its first secret. A revoked client's name may be used
-// again; it is a new client then, with nothing of the old one.
+// Add creates a client with its first secret. The name of a revoked client may be reused; the
+// new client has nothing of the old one.
 func (c *Clients) Add(ctx context.Context, name string, secret [32]byte, hint string) (Client, error) {
 	return c.AddWith(ctx, name, secret, hint, scope.Scope{})
 }
 
-// AddWith is Add with a scope that was checked.
+// AddWith is Add with a scope, which must have been checked.
 func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hint string, scope scope.Scope) (Client, error) {
 	name = strings.ToLower(name)
 	if !clientName.MatchString(name) || strings.Contains(name, "..") {
@@ -179,7 +180,7 @@ func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hin
 	now := time.Now().UTC()
 	client := Client{ID: newID("c"), Name: name, Created: now, Secrets: []Secret{newSecret(secret, hint, now)}, Scope: scope}
 	_, err := c.table.Change(ctx, name, func(v Client, exists bool) (Client, error) {
-		if exists && v.Active() && v.ID != client.ID { // else a try whose answer was lost has made it
+		if exists && v.Active() && v.ID != client.ID { // otherwise an attempt whose answer was lost created it
 			return v, bucket.ErrExists
 		}
 		return client, nil
@@ -190,7 +191,7 @@ func (c *Clients) AddWith(ctx context.Context, name string, secret [32]byte, hin
 	return client, nil
 }
 
-// Revoke takes a client's right to connect away. Doing it twice is no error.
+// Revoke withdraws a client's right to connect. Revoking it again is not an error.
 func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 	return c.change(ctx, name, func(v *Client) error {
 		if v.Active() {
@@ -200,8 +201,8 @@ func (c *Clients) Revoke(ctx context.Context, name string) (Client, error) {
 	})
 }
 
-// SetScope gives a client another scope, unless it has something against the client
-// as it is; then it returns that.
+// SetScope gives a client another scope. If against returns an error for the client as it is,
+// SetScope changes nothing and returns that error.
 func (c *Clients) SetScope(ctx context.Context, name string, scope scope.Scope, against table.Against[Client]) (client Client, err error) {
 	err = c.table.Unless(ctx, strings.ToLower(name), against, func(against table.Against[Client]) (err error) {
 		client, err = c.change(ctx, name, func(v *Client) error {
@@ -219,7 +220,7 @@ func (c *Clients) SetScope(ctx context.Context, name string, scope scope.Scope, 
 	return client, err
 }
 
-// Rotate adds a secret to a client; its others expire after overlap.
+// Rotate adds a secret to a client. Its other secrets expire after overlap.
 func (c *Clients) Rotate(ctx context.Context, name string, secret [32]byte, hint string, overlap time.Duration) (Client, error) {
 	return c.change(ctx, name, func(v *Client) error {
 		if !v.Active() {
@@ -257,7 +258,7 @@ func newSecret(secret [32]byte, hint string, now time.Time) Secret {
 	return Secret{Hash: hash[:], Hint: hint, Created: now}
 }
 
-// newID is a random name with a prefix that tells what it names.
+// newID returns a random ID with a prefix that says what it identifies.
 func newID(prefix string) string {
 	var b [9]byte
 	rand.Read(b[:])

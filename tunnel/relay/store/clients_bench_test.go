@@ -8,8 +8,8 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// BenchmarkClientByID asks for one of ten thousand clients, as is done for each
-// that has visitors every five seconds.
+// BenchmarkClientByID looks up one of ten thousand clients, as happens every five seconds for
+// each client that has visitors.
 func BenchmarkClientByID(b *testing.B) {
 	s := open(b, b.TempDir())
 	for i := range 10_000 {

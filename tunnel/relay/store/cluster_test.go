@@ -83,9 +83,8 @@ func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Logf("%s: after %v", what, time.Since(start).Round(time.Millisecond))
 }
 
-// TestExternalServerRestarts holds that two relays share what an external
-// server keeps, and that its restart loses nothing of it and leaves neither
-// deaf.
+// TestExternalServerRestarts checks that two relays share what an external server keeps, that
+// a restart of the server loses nothing, and that both relays still learn of changes after it.
 func TestExternalServerRestarts(t *testing.T) {
 	dir := t.TempDir()
 	ns := startNATS(t, dir, 0, nil)
@@ -155,8 +154,8 @@ func TestExternalServerRestarts(t *testing.T) {
 	}
 }
 
-// TestExternalServerAsksForTLS holds that ca, cert and key reach the connection,
-// and that without them nothing is let in.
+// TestExternalServerAsksForTLS checks that ca, cert and key are used for the connection, and
+// that nothing is accepted without them.
 func TestExternalServerAsksForTLS(t *testing.T) {
 	dir := t.TempDir()
 	files := serverFiles(t, dir)

@@ -12,12 +12,12 @@ import (
 	"adit/tunnel/relay/store/inventory"
 )
 
-// shownFaults is how many an error names.
+// shownFaults is how many faults an error lists.
 const shownFaults = 5
 
-// refuseDamaged returns an error if the store has lost something since it was used last:
-// without a policy that there was, its tunnel would be open to everybody. Else the
-// inventory is kept until life ends.
+// refuseDamaged returns an error if the store has lost something since it was last used:
+// without its policy, a tunnel would be open to everybody. Otherwise it keeps the inventory up
+// to date until life ends.
 func (s *Store) refuseDamaged(ctx, life context.Context, cfg Config) error {
 	path := filepath.Join(cfg.Dir, inventory.File)
 	list := inventory.New(path, s.log)
@@ -40,8 +40,8 @@ func (s *Store) refuseDamaged(ctx, life context.Context, cfg Config) error {
 	return nil
 }
 
-// unread adds to the error of a store that was not read in time what that can mean: a
-// server in this process does not say that it cannot read past a damaged value.
+// unread explains the error of a store that was not read in time. A server in this process
+// does not report that a damaged value stops it from reading.
 func (s *Store) unread(err error, cfg Config) error {
 	if !s.engine.Alone() || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) unread(err error, cfg Config) error {
 		"bring a backup back with adit relay restore, into an empty data folder", err, cfg.Dir)
 }
 
-// told says what is wrong, the most important first.
+// told describes the faults, the most important first.
 func told(faults []inventory.Fault) string {
 	order := []string{"policies", "clients", "operators", "claims", "proofs", "sinks", "ended"}
 	slices.SortStableFunc(faults, func(a, b inventory.Fault) int {
@@ -69,7 +69,7 @@ func told(faults []inventory.Fault) string {
 	return strings.Join(said, ", ")
 }
 
-// nameOf is what an operator calls a value of the store.
+// nameOf returns an operator's name for a value of the store.
 func nameOf(f inventory.Fault) string {
 	key := f.Key
 	switch f.Table {

@@ -44,7 +44,8 @@ func used(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestDamagedStoreIsNotOpened: where a policy is gone that there was, everybody is let in.
+// TestDamagedStoreIsNotOpened matters because everybody is admitted where a policy has been
+// lost.
 func TestDamagedStoreIsNotOpened(t *testing.T) {
 	for _, c := range []struct {
 		name, table string
@@ -80,8 +81,8 @@ func TestDamagedStoreIsNotOpened(t *testing.T) {
 	}
 }
 
-// TestKilledStoreIsNotTakenForDamaged kills a process that sets policies and removes
-// them, before and after it has listed them.
+// TestKilledStoreIsNotTakenForDamaged kills a process that sets and removes policies, before
+// and after it has listed them.
 func TestKilledStoreIsNotTakenForDamaged(t *testing.T) {
 	if dir := os.Getenv("ADIT_STORE_CHANGER"); dir != "" {
 		changeUntilKilled(dir)
@@ -136,8 +137,8 @@ func changeUntilKilled(dir string) {
 	fmt.Println(err)
 }
 
-// TestStoreThatCannotBeReadSaysSo has a value that its server does not read past, and
-// says nothing of.
+// TestStoreThatCannotBeReadSaysSo has a value that the server cannot read past, without
+// reporting that.
 func TestStoreThatCannotBeReadSaysSo(t *testing.T) {
 	dir := used(t)
 	path := lastBlock(t, filepath.Join(dir, "nats", "jetstream", "$G", "streams", "KV_adit_policies", "msgs"))

@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestDocumentedServers runs three NATS servers by the configuration that the
-// operators' document gives, and opens a store on them as it says.
+// TestDocumentedServers runs three NATS servers with the configuration from the operators'
+// documentation, and opens a store on them as described there.
 func TestDocumentedServers(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Proof says that a client may use a name outside of the relay's domain.
+// Proof says that a client may use a name outside the relay's domain.
 type Proof struct {
 	Domain   string    `json:"domain"`
 	ClientID string    `json:"client_id"`
@@ -23,10 +23,10 @@ type Proof struct {
 const (
 	ProvedByRecord  = "record"  // a DNS record
 	ProvedByScope   = "scope"   // the operator's word
-	ProvedByUpgrade = "upgrade" // the client had it before proofs were asked for
+	ProvedByUpgrade = "upgrade" // the client had the name before proofs were required
 )
 
-// Proofs are the relay's proofs, by name.
+// Proofs holds the relay's proofs, by name.
 type Proofs struct{ table *table.Table[Proof] }
 
 // Get returns the proof of a name.
@@ -42,10 +42,10 @@ func (p *Proofs) List() []Proof {
 	return list
 }
 
-// Set keeps a proof in place of any other of its name.
+// Set stores a proof and replaces any other of the same name.
 func (p *Proofs) Set(ctx context.Context, v Proof) error { return p.table.Put(ctx, v.Domain, v) }
 
-// Delete forgets a proof. That there is none is no error.
+// Delete removes a proof. It is not an error if there is none.
 func (p *Proofs) Delete(ctx context.Context, domain string) error {
 	if err := p.table.Drop(ctx, domain); !errors.Is(err, bucket.ErrNotFound) {
 		return err
@@ -53,5 +53,5 @@ func (p *Proofs) Delete(ctx context.Context, domain string) error {
 	return nil
 }
 
-// OnChange calls f after every change of a proof. f must not wait.
+// OnChange calls f after every change of a proof. f must not block.
 func (p *Proofs) OnChange(f func(domain string, v Proof, exists bool)) { p.table.OnChange(f) }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestNumbersOfEndsRise whatever the moments are, and are told from another store's.
+// TestNumbersOfEndsRise checks that numbers increase whatever the moments are, and that
+// another store's numbers are recognised as such.
 func TestNumbersOfEndsRise(t *testing.T) {
 	cfg := Config{Dir: t.TempDir()}
 	open := func() *Store {

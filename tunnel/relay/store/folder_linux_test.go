@@ -11,8 +11,8 @@ import (
 	"adit/internal/require"
 )
 
-// TestFullDiskIsOneClearSentence holds that a relay whose disk is full says so,
-// and at once: its store's server says only that a stream could not be made.
+// TestFullDiskIsOneClearSentence checks that a relay whose disk is full says so at once. The
+// store's server only says that a stream could not be created.
 func TestFullDiskIsOneClearSentence(t *testing.T) {
 	require.Root(t)
 	for _, size := range []string{"8k", "64k", "100k"} { // for an empty bucket; for some; for all, but not for the streams

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// Kept returns the ids of the clients of which there is usage, activity or a
-// proof, in no order.
+// Kept returns the IDs of the clients for which there is usage, activity or a proof, in no
+// particular order.
 func (s *Store) Kept() []string {
 	ids := make(map[string]bool)
 	s.Usages.table.Each(func(id string, _ Usage) bool { ids[id] = true; return true })
@@ -19,7 +19,7 @@ func (s *Store) Kept() []string {
 	return slices.Collect(maps.Keys(ids))
 }
 
-// Forget removes usage, activity and proofs of a client.
+// Forget removes a client's usage, activity and proofs.
 func (s *Store) Forget(ctx context.Context, clientID string) error {
 	err := errors.Join(absent(s.Usages.table.Drop(ctx, clientID)), absent(s.Activities.table.Drop(ctx, clientID)))
 	for _, p := range s.Proofs.List() {
@@ -30,7 +30,7 @@ func (s *Store) Forget(ctx context.Context, clientID string) error {
 	return err
 }
 
-// absent takes what was not there for removed.
+// absent treats a missing value as removed.
 func absent(err error) error {
 	if errors.Is(err, bucket.ErrNotFound) {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestWhatNATSForgotIsWrittenAgain has the server lose a revocation and a policy that it
-// had acknowledged, while a node runs: a node that starts later has both.
+// TestWhatNATSForgotIsWrittenAgain has the server lose an acknowledged revocation and policy
+// while a node is running. A node that starts later has both.
 func TestWhatNATSForgotIsWrittenAgain(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := natstest.Start(t)

@@ -14,9 +14,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestStoreGoesOnAfterTheDiskWasFull fills the disk under a store until both a
-// bucket and the access events take nothing, and makes room: it takes data again
-// without a restart, and has all that it acknowledged.
+// TestStoreGoesOnAfterTheDiskWasFull fills the disk until both a bucket and the access events
+// reject writes, and then makes room. The store accepts data again without a restart, and has
+// everything that it acknowledged.
 func TestStoreGoesOnAfterTheDiskWasFull(t *testing.T) {
 	require.Root(t)
 	dir := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestNATSWithoutRoomIsSaid at once to whoever writes, and as the store's condition, until
-// there is room again.
+// TestNATSWithoutRoomIsSaid checks that writers are told at once, and that the store's
+// condition says so until there is room again.
 func TestNATSWithoutRoomIsSaid(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	s := openAt(t, Config{URLs: []string{natstest.StartSmall(t, 8<<20).URL()}, EventsBytes: 1 << 20})
@@ -52,7 +52,8 @@ func fill(t *testing.T, js jetstream.JetStream) {
 	}
 }
 
-// TestNodesSeeEachOtherThoughNATSHasNoRoom for their entries, also one that begins then.
+// TestNodesSeeEachOtherThoughNATSHasNoRoom for their entries, including a node that starts
+// during that time.
 func TestNodesSeeEachOtherThoughNATSHasNoRoom(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cfg := Config{URLs: []string{natstest.StartSmall(t, 8<<20).URL()}, EventsBytes: 1 << 20}
@@ -102,8 +103,8 @@ func listing(t *testing.T, a *announced) (listed func(when string, want ...strin
 	}
 }
 
-// TestAnnouncementsLastAsLongAsEntries, and what the store has from before them is not
-// listed then, until it has a newer one.
+// TestAnnouncementsLastAsLongAsEntries also checks that the store's older entry of a node is
+// not listed after that, until there is a newer one.
 func TestAnnouncementsLastAsLongAsEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a announced

@@ -6,8 +6,8 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestSettingThatAServerKeptBackDoesNotUndoALaterOne has a setting written again after
-// its server fell silent, another node's write, and then the silent server going on.
+// TestSettingThatAServerKeptBackDoesNotUndoALaterOne repeats the write of a setting after its
+// server has hung, has another node write, and then lets the hung server go on.
 func TestSettingThatAServerKeptBackDoesNotUndoALaterOne(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), t.Context()
 	kv := &natstest.Keeping{KeyValue: s.Settings.kv}

@@ -51,8 +51,8 @@ func (c *cutOff) Update(context.Context, string, []byte, uint64) (uint64, error)
 	return 0, context.DeadlineExceeded
 }
 
-// TestAChangeThatChangesNothingIsNotMadeByItself revokes a client that is revoked
-// as far as a server knows that was cut off: another of that name may be active.
+// TestAChangeThatChangesNothingIsNotMadeByItself revokes a client that, according to a server
+// that was cut off, is revoked already. Another client of that name may be active.
 func TestAChangeThatChangesNothingIsNotMadeByItself(t *testing.T) {
 	s := open(t, t.TempDir())
 	if _, err := s.Clients.Add(t.Context(), "shop", secret(), ""); err != nil {
@@ -69,8 +69,8 @@ func TestAChangeThatChangesNothingIsNotMadeByItself(t *testing.T) {
 	}
 }
 
-// TestOpenWaitsForTheSettings has a cluster that made a bucket and does not answer
-// for it yet, as one that has just started.
+// TestOpenWaitsForTheSettings has a cluster that has created a bucket but does not answer for
+// it yet, having just started.
 func TestOpenWaitsForTheSettings(t *testing.T) {
 	s := open(t, t.TempDir())
 	s.Settings.kv = &natstest.Unled{KeyValue: s.Settings.kv}
@@ -123,8 +123,8 @@ func (s *slow) Purge(ctx context.Context, key string, opts ...jetstream.KVDelete
 	return s.KeyValue.Purge(ctx, key, opts...)
 }
 
-// TestAWriteIsNotInConflictWithOneThatIsUnderWay: the answer that it is would say that
-// it is not made, and the one under way may be itself, when its first answer was lost.
+// TestAWriteIsNotInConflictWithOneThatIsUnderWay: a conflict would mean that the write has not
+// been made, but the write in progress may be the same one, its first answer lost.
 func TestAWriteIsNotInConflictWithOneThatIsUnderWay(t *testing.T) {
 	s := open(t, t.TempDir())
 	client, err := s.Clients.Add(t.Context(), "shop", secret(), "")
@@ -210,7 +210,8 @@ func savedOf(saved bool, err error) error {
 	return err
 }
 
-// TestAWriteThatStaysUnderWayIsNotKnown: nor is it in conflict then.
+// TestAWriteThatStaysUnderWayIsNotKnown checks that the outcome is reported as unknown, and
+// not as a conflict.
 func TestAWriteThatStaysUnderWayIsNotKnown(t *testing.T) {
 	s := open(t, t.TempDir())
 	if _, err := s.Clients.Add(t.Context(), "shop", secret(), ""); err != nil {

@@ -15,24 +15,24 @@ import (
 	"adit/tunnel/relay/store/claims"
 )
 
-// SchemaVersion is of the shape of what is stored. A store of a newer shape is
-// refused, so that an old program never harms it; one of an older shape is
-// brought to this one when it is opened.
+// SchemaVersion is the version of the stored data's format. A store with a newer version is
+// refused, so that an old program never damages it. A store with an older version is migrated
+// when it is opened.
 const SchemaVersion = 2
 
-// migration brings a store from one version to the next. Several nodes may do
-// so at once, and one may be interrupted and begin again: a step must bear that.
+// migration takes the store from one version to the next. Several nodes may run it at the same
+// time, and it may be interrupted and started again; every step must allow for that.
 type migration struct {
 	bucket func(ctx context.Context, name string) (jetstream.KeyValue, error)
-	domain string // the relay's
+	domain string // the relay's domain
 }
 
-// migrations are the steps by the version that they begin with.
+// migrations are the steps, by the version that they start from.
 var migrations = map[int]func(context.Context, migration) error{
 	1: proveWhatIsClaimed,
 }
 
-// run brings the store of these settings to SchemaVersion.
+// run migrates the store to SchemaVersion.
 func (m migration) run(ctx context.Context, s *Settings, log *slog.Logger) error {
 	for {
 		entry, err := bucket.Read(ctx, s.kv, settingSchema)
@@ -69,7 +69,7 @@ func (m migration) run(ctx context.Context, s *Settings, log *slog.Logger) error
 	}
 }
 
-// setSchema writes the version, if the one before it is still that of rev; 0:
+// setSchema writes the version if the previous one still has the revision rev; 0 means that
 // there was none.
 func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error {
 	text, err := json.Marshal(version)
@@ -91,8 +91,8 @@ func (s *Settings) setSchema(ctx context.Context, version int, rev uint64) error
 	return nil
 }
 
-// proveWhatIsClaimed leaves clients the names outside of the relay's domain that
-// they had before such names were to be proved.
+// proveWhatIsClaimed lets clients keep the names outside the relay's domain that they had
+// before proofs were required.
 func proveWhatIsClaimed(ctx context.Context, m migration) error {
 	claimed, err := m.bucket(ctx, "claims")
 	if err != nil {

@@ -34,8 +34,8 @@ func claimed(tb testing.TB, s *Store, name string) {
 	}
 }
 
-// TestOldStoreIsBroughtToThisSchema has a store of the version before custom
-// domains were proved: who had one keeps it.
+// TestOldStoreIsBroughtToThisSchema uses a store from before custom domains had to be proved.
+// Clients that had one keep it.
 func TestOldStoreIsBroughtToThisSchema(t *testing.T) {
 	dir := t.TempDir()
 	s := openFor(t, dir)

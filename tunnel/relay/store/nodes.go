@@ -15,35 +15,36 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// NodeLease is how long a node is listed that no longer says that it is there.
+// NodeLease is how long a node remains listed after it last renewed its entry.
 const NodeLease = 15 * time.Second
 
-// Node is what a relay node tells the others of itself.
+// Node is what a relay node tells the others about itself.
 type Node struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
 	Boot    string    `json:"boot"` // random, once per start
 	Started time.Time `json:"started"`
-	// AgentAddress is where agents find this node, NodeAddress where other nodes
-	// do; both host:port.
+	// AgentAddress is where agents reach this node, and NodeAddress where other nodes do; both
+	// are host:port.
 	AgentAddress string `json:"agent_address"`
 	NodeAddress  string `json:"node_address"`
 	Draining     bool   `json:"draining,omitempty"`
 
 	Sessions  int   `json:"sessions"`
-	Endpoints int   `json:"endpoints"` // served through own sessions
+	Endpoints int   `json:"endpoints"` // served by the node's own sessions
 	Visitors  int64 `json:"visitors"`  // open now
 }
 
-// Nodes is the list of the relay's nodes: each keeps its own entry alive.
+// Nodes is the list of the relay's nodes. Each node keeps its own entry alive.
 type Nodes struct {
 	table     *table.Table[Node]
 	conn      *nats.Conn
 	announced announced
 }
 
-// openNodes lists the nodes of a table, and those that announce themselves over conn.
+// openNodes returns the nodes in a table together with those that announce themselves over
+// conn.
 func openNodes(t *table.Table[Node], conn *nats.Conn) (*Nodes, error) {
 	n := &Nodes{table: t, conn: conn}
 	t.OnChange(func(id string, _ Node, exists bool) {
@@ -54,8 +55,8 @@ func openNodes(t *table.Table[Node], conn *nats.Conn) (*Nodes, error) {
 	return n, n.announced.listen(conn)
 }
 
-// Renew writes a node's entry, which lasts for NodeLease. Where there is no room for it
-// the node is announced to those that listen.
+// Renew writes a node's entry, which lasts for NodeLease. If there is no room for it, Renew
+// announces the node to those that listen.
 func (n *Nodes) Renew(ctx context.Context, v Node) error {
 	if err := n.table.PutFor(ctx, v.ID, v, NodeLease); err != nil {
 		if bucket.IsFull(err) {
@@ -93,14 +94,14 @@ func (n *Nodes) Get(id string) (Node, bool) {
 	return v, ok
 }
 
-// OnChange calls f after every change. f must not wait.
+// OnChange calls f after every change. f must not block.
 func (n *Nodes) OnChange(f func()) {
 	n.table.OnChange(func(string, Node, bool) { f() })
 	n.announced.onChange(f)
 }
 
-// LocalHost is the address that this node reaches the cluster from, which other
-// nodes are likely to reach it at.
+// LocalHost returns the address from which this node reaches the cluster. Other nodes can
+// probably reach this node there.
 func (n *Nodes) LocalHost() string {
 	host, _, err := net.SplitHostPort(n.conn.LocalAddr())
 	if err != nil {

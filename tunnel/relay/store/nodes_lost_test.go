@@ -7,8 +7,8 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestNodesSeeEachOtherAfterALoss of what they wrote last, as of servers that lost their
-// power, or of all: what comes after it has lower revisions than what is known.
+// TestNodesSeeEachOtherAfterALoss has servers lose their latest writes, as in a power failure,
+// or everything. What is written afterwards has lower revisions than those already known.
 func TestNodesSeeEachOtherAfterALoss(t *testing.T) {
 	for name, lose := range map[string]func(ns *natstest.Server, back func()){
 		"of the last": func(_ *natstest.Server, back func()) { back() },

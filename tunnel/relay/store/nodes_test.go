@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/relay/store/seal"
 )
 
-// TestNodesSeeEachOther holds that an entry is seen by others, goes when it is
-// taken away, and is gone by itself when nobody renews it.
+// TestNodesSeeEachOther checks that other nodes see an entry, and that it disappears when it
+// is removed or no longer renewed.
 func TestNodesSeeEachOther(t *testing.T) {
 	urls := []string{natstest.Start(t).URL()}
 	a, b := openAt(t, Config{URLs: urls}), openAt(t, Config{URLs: urls})
@@ -45,8 +45,8 @@ func TestNodesSeeEachOther(t *testing.T) {
 	}
 }
 
-// TestWatchesResumeAtOnce has the server of two relays restart, and one of three
-// servers of a cluster end: what one relay writes then, the other sees at once.
+// TestWatchesResumeAtOnce restarts the server of two relays, and stops one of the three
+// servers of a cluster. What one relay then writes, the other sees at once.
 func TestWatchesResumeAtOnce(t *testing.T) {
 	change := func(t *testing.T, a, b *Store, document string) {
 		t.Helper()
@@ -90,8 +90,8 @@ func TestWatchesResumeAtOnce(t *testing.T) {
 	})
 }
 
-// TestOpenWaitsForServersThatStart has a relay start as the servers of its cluster
-// do: one of the three that shall keep its buckets comes last.
+// TestOpenWaitsForServersThatStart starts a relay at the same time as its cluster's servers.
+// One of the three that are to keep its buckets comes last.
 func TestOpenWaitsForServersThatStart(t *testing.T) {
 	all := natstest.Cluster(t, 3)
 	late := all[2]
@@ -122,9 +122,9 @@ func TestOpenWaitsForServersThatStart(t *testing.T) {
 // errNoSecret is what a relay without a secret says of what is sealed.
 var _, errNoSecret = (*seal.Seal)(nil).Open("", nil)
 
-// TestPrivateKeysAreSealed holds that with a secret nobody who reads the cluster
-// has the keys, that nodes need the same secret, and that what was stored
-// without one is sealed by the first that has it.
+// TestPrivateKeysAreSealed checks that with a secret, nobody who reads the cluster obtains the
+// keys, that all nodes need the same secret, and that the first node with a secret seals what
+// was stored without one.
 func TestPrivateKeysAreSealed(t *testing.T) {
 	urls := []string{natstest.Start(t).URL()}
 	make := func() ([]byte, error) { return []byte("-----BEGIN PRIVATE KEY"), nil }
@@ -161,8 +161,8 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 	}
 }
 
-// TestRelayBeginsBesideWhoOnlyListens: a program that listens to all there is in a NATS
-// cluster is no other node.
+// TestRelayBeginsBesideWhoOnlyListens checks that a program that subscribes to everything in a
+// NATS cluster is not taken for another node.
 func TestRelayBeginsBesideWhoOnlyListens(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	urls := []string{natstest.Start(t).URL()}
@@ -180,7 +180,7 @@ func TestRelayBeginsBesideWhoOnlyListens(t *testing.T) {
 	openAt(t, Config{URLs: urls, Beginning: true})
 }
 
-// TestPolicyGoesWithItsClient has a name change its owner.
+// TestPolicyGoesWithItsClient changes the owner of a name.
 func TestPolicyGoesWithItsClient(t *testing.T) {
 	s := open(t, t.TempDir())
 	target := claims.TargetDomain("shop.example.com")

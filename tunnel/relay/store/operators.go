@@ -13,25 +13,25 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Operators are what the console keeps: accounts, logins and API tokens, as JSON
-// of its own making under keys of its own. An account holds the secret of its
-// second factor, so where the relay has a secret it is sealed: in the bucket it
-// is then a JSON string, which no value of the console's is.
+// Operators holds what the console keeps: accounts, logins and API tokens, as JSON under keys
+// that the console chooses. An account contains the secret of its second factor, so it is
+// sealed if the relay has a secret. A sealed account is stored as a JSON string, which the
+// console's own values never are.
 type Operators struct {
 	table *table.Table[json.RawMessage]
-	seal  *seal.Seal // nil: accounts are kept as they are
+	seal  *seal.Seal // nil: accounts are stored unsealed
 }
 
 // accountPrefix begins the keys of accounts.
 const accountPrefix = "account."
 
-// close seals an account, if the relay has a secret, and open undoes it. What
-// cannot be opened stays as it is, and is no account to the console.
+// close seals an account if the relay has a secret, and open undoes that. A value that cannot
+// be opened is left as it is; the console does not accept it as an account.
 func (o *Operators) close(key string, v []byte) []byte {
 	if o.seal == nil || !strings.HasPrefix(key, accountPrefix) || isString(v) {
 		return v
 	}
-	text, _ := json.Marshal(o.seal.Close("operator/"+key, v)) // bytes: no error
+	text, _ := json.Marshal(o.seal.Close("operator/"+key, v)) // a byte slice always marshals
 	return text
 }
 
@@ -48,7 +48,7 @@ func (o *Operators) open(key string, v []byte) []byte {
 
 func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }
 
-// sealAll seals the accounts of a time without a secret.
+// sealAll seals the accounts that were stored before the relay had a secret.
 func (o *Operators) sealAll(ctx context.Context) error {
 	if o.seal == nil {
 		return nil
@@ -71,7 +71,7 @@ func (o *Operators) Get(key string) (value []byte, revision uint64, ok bool) {
 	return o.open(key, value), revision, ok
 }
 
-// List returns all values whose keys begin so.
+// List returns all values whose keys begin with prefix.
 func (o *Operators) List(prefix string) map[string][]byte {
 	found := map[string][]byte{}
 	o.table.Each(func(key string, v json.RawMessage) bool {
@@ -83,7 +83,7 @@ func (o *Operators) List(prefix string) map[string][]byte {
 	return found
 }
 
-// Put stores a value in place of a revision, 0 for none. It reports false if
+// Put stores a value in place of the given revision; 0 means none. It reports false if
 // something else is there.
 func (o *Operators) Put(ctx context.Context, key string, value []byte, revision uint64) (saved bool, err error) {
 	value = o.close(key, value)
@@ -108,8 +108,8 @@ func (o *Operators) Put(ctx context.Context, key string, value []byte, revision 
 	}
 }
 
-// Remove removes a revision. It reports false if something else is there; where
-// nothing is, it is removed.
+// Remove removes the value with a given revision. It reports false if something else is there.
+// If nothing is there, it counts as removed.
 func (o *Operators) Remove(ctx context.Context, key string, revision uint64) (removed bool, err error) {
 	for seen := (bucket.Contest{}); ; {
 		if err := seen.Next(ctx, revision); err != nil {
@@ -127,11 +127,11 @@ func (o *Operators) Remove(ctx context.Context, key string, revision uint64) (re
 	}
 }
 
-// passing reports whether a value is of a moment: a login, or who is about to be
-// an administrator no longer, which names revisions of this bucket.
+// passing reports whether a value is short-lived: a login, or the note of an administrator
+// about to be demoted, which refers to revisions of this bucket.
 func passing(key string) bool { return strings.HasPrefix(key, "login.") || key == "leaving" }
 
-// lasting is what belongs into a backup.
+// lasting returns what belongs in a backup.
 func (o *Operators) lasting() map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for key, v := range o.List("") {

@@ -9,9 +9,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestAccountsAreSealed holds that with a secret nobody who reads the cluster has
-// what an account's second factor is made from, and that accounts of a time
-// without one are sealed by the first that has it.
+// TestAccountsAreSealed checks that with a secret, nobody who reads the cluster obtains the
+// secrets of second factors, and that the first node with a secret seals accounts stored
+// without one.
 func TestAccountsAreSealed(t *testing.T) {
 	urls := []string{natstest.Start(t).URL()}
 	const document = `{"name":"ann","totp":"JBSWY3DPEHPK3PXP"}`

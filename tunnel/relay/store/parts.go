@@ -12,19 +12,19 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// settingParts lists, as JSON, those of parts that a store of several nodes has had.
+// settingParts lists, as JSON, the parts that a shared store has had.
 const settingParts = "parts"
 
-// parts are the buckets without which nodes that start would open what was closed, or
-// give away what is somebody's.
+// parts are the buckets without which nodes that start would open what was closed, or give
+// away what belongs to somebody.
 var parts = []string{"clients", "claims", "policies", "proofs", "sinks", "operators", "ended"}
 
-// goneTime is how long a part has to be missing to be gone: servers that have just started
-// may not know of it yet.
+// goneTime is how long a part must be missing before it counts as lost, since servers that
+// have just started may not know it yet.
 const goneTime = 5 * time.Second
 
-// refuseWithoutParts returns an error if a bucket is gone that there was. It would be
-// made anew, empty, and nodes that start would take that for what was configured.
+// refuseWithoutParts returns an error if a bucket that existed is gone. It would otherwise be
+// created again, empty, and nodes that start would take that for the configuration.
 func (s *Store) refuseWithoutParts(ctx context.Context) error {
 	had, err := s.hadParts(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) refuseWithoutParts(ctx context.Context) error {
 	}
 }
 
-// hadParts are the parts that the store has had.
+// hadParts returns the parts that the store has had.
 func (s *Store) hadParts(ctx context.Context) (had []string, err error) {
 	text, err := s.Settings.Get(ctx, settingParts)
 	if errors.Is(err, bucket.ErrNotFound) {
@@ -77,7 +77,8 @@ func (s *Store) goneOf(ctx context.Context, had []string) (gone []string, err er
 	return gone, nil
 }
 
-// noteParts notes that the store has all parts now. What a newer version has noted stays.
+// noteParts records that the store now has all parts. It keeps parts recorded by a newer
+// version.
 func (s *Store) noteParts(ctx context.Context) error {
 	had, err := s.hadParts(ctx)
 	if err != nil {

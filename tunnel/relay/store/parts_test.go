@@ -9,8 +9,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestAStoreThatHasLostAPartIsNotOpened: without the clients, their names would be given
-// back and their policies removed, and a tunnel without its policy is open to everybody.
+// TestAStoreThatHasLostAPartIsNotOpened matters because without the clients, their names would
+// be released and their policies removed, and a tunnel without its policy is open to
+// everybody.
 func TestAStoreThatHasLostAPartIsNotOpened(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	url := natstest.Start(t).URL()
@@ -50,7 +51,7 @@ func TestAStoreThatHasLostAPartIsNotOpened(t *testing.T) {
 	}
 }
 
-// TestPartsOfANewerVersionAreNoted, and stay so.
+// TestPartsOfANewerVersionAreNoted checks that they are kept.
 func TestPartsOfANewerVersionAreNoted(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), URLs: []string{natstest.Start(t).URL()}}
 	s := openAt(t, cfg)

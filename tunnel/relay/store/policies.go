@@ -21,30 +21,32 @@ type StoredPolicy struct {
 	Target   string          `json:"target"`
 	Document json.RawMessage `json:"document"`
 	Changed  time.Time       `json:"changed"`
-	// ClientID is whose claim the target was. A policy goes with its client: it
-	// is not the next owner's. Empty: nobody's yet; the first to claim has it.
+	// ClientID is the client that had claimed the target. A policy does not pass to the
+	// target's next owner. If empty, it belongs to nobody yet, and goes to the first client
+	// that claims the target.
 	ClientID string `json:"client_id,omitempty"`
 	By       string `json:"by,omitempty"` // the client that set it; empty: the operator
-	// Claims rises when the target is claimed anew, so that who is about to delete the
-	// policy of a target that nobody has finds another one then.
+	// Claims increases when the target is claimed again. Whoever was about to delete the
+	// policy of an unclaimed target then finds a changed one.
 	Claims int `json:"claims,omitempty"`
-	// Fault is why the document could not be opened; there is none then.
+	// Fault is the reason why the document could not be opened, in which case Document is
+	// empty.
 	Fault error `json:"-"`
 }
 
-// Policies are the documents by target: the key of a Claim.
+// Policies holds the documents by target, which is the key of a Claim.
 type Policies struct {
 	table  *table.Table[StoredPolicy]
 	claims *claims.Registry
-	seal   *seal.Seal // nil: documents are kept as they are
+	seal   *seal.Seal // nil: documents are stored unsealed
 }
 
-// close seals a document that has secrets, if the relay has one of its own: it is a
-// list, as package policy writes those. In the bucket it is then a text, which is no
-// document to versions that cannot open it. open undoes it.
+// close seals a document that contains secrets, if the relay has a secret of its own. Such a
+// document is a list, as package policy writes it. Sealed, it is stored as a string, which
+// versions that cannot open it do not accept as a document. open undoes close.
 func (p *Policies) close(v StoredPolicy) StoredPolicy {
 	if p.seal != nil && bytes.HasPrefix(v.Document, []byte("[")) {
-		v.Document, _ = json.Marshal(p.seal.Close(policySealName(v.Target), v.Document)) // bytes have no error
+		v.Document, _ = json.Marshal(p.seal.Close(policySealName(v.Target), v.Document)) // a byte slice always marshals
 	}
 	return v
 }
@@ -64,7 +66,8 @@ func (p *Policies) open(v StoredPolicy) StoredPolicy {
 	return v
 }
 
-// policySealName is what a policy's document is sealed as. No setting is called so.
+// policySealName returns the name under which a policy's document is sealed. No setting has
+// such a name.
 func policySealName(target string) string { return "policy/" + target }
 
 // sealAll seals what was stored before the relay had a secret.
@@ -80,7 +83,7 @@ func (p *Policies) sealAll(ctx context.Context) error {
 			if !exists {
 				return v, bucket.ErrNotFound
 			}
-			return p.close(v), nil // Changed stays: it is the same policy
+			return p.close(v), nil // Changed stays the same, since the policy does
 		})
 		if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 			return fmt.Errorf("seal the policy of %s: %w", v.Target, err)
@@ -95,12 +98,13 @@ func (p *Policies) Get(target string) (StoredPolicy, bool) {
 	return p.open(v), ok
 }
 
-// Revision is that of the target's policy that is in force; 0: there is none.
+// Revision returns the revision of the target's policy that is in force, or 0 if there is
+// none.
 func (p *Policies) Revision(target string) uint64 { return p.table.Revision(target) }
 
-// Knows reports whether what was written of a target's policy up to a revision of a store
-// is in force; of a store that this one was made in place of, whether there is a policy:
-// its revisions will not be known here.
+// Knows reports whether what was written for a target's policy, up to a revision of the given
+// store, is in force. If this store has replaced that one, Knows reports whether there is a
+// policy, since revisions of the other store will never appear here.
 func (p *Policies) Knows(target, store string, rev uint64) bool {
 	if own := p.table.Store(); store != "" && own != "" && store != own {
 		return p.Revision(target) > 0
@@ -108,11 +112,11 @@ func (p *Policies) Knows(target, store string, rev uint64) bool {
 	return p.table.Knows(target, rev)
 }
 
-// CatchUp returns when what was written up to a revision is in force, or cannot be had
-// within ctx.
+// CatchUp returns once everything written up to a revision is in force, or fails if that
+// cannot be achieved within ctx.
 func (p *Policies) CatchUp(ctx context.Context, rev uint64) error { return p.table.CatchUp(ctx, rev) }
 
-// List returns all policies by target.
+// List returns all policies, sorted by target.
 func (p *Policies) List() []StoredPolicy {
 	list := []StoredPolicy{}
 	p.table.Each(func(_ string, v StoredPolicy) bool { list = append(list, p.open(v)); return true })
@@ -120,19 +124,19 @@ func (p *Policies) List() []StoredPolicy {
 	return list
 }
 
-// Set stores the policy of a target in place of any other.
+// Set stores the policy of a target and replaces any other.
 func (p *Policies) Set(ctx context.Context, target string, document []byte) error {
 	return p.SetBy(ctx, target, document, "", nil)
 }
 
-// SetBy is Set in the name of a client, or "" for the operator, unless it has
-// something against what is there; then it returns that.
+// SetBy is Set on behalf of a client, or of the operator if by is "". If against returns an
+// error for the existing policy, SetBy changes nothing and returns that error.
 func (p *Policies) SetBy(ctx context.Context, target string, document []byte, by string, against table.Against[StoredPolicy]) error {
 	return p.Change(ctx, target, by, func(StoredPolicy, bool) ([]byte, error) { return document, nil }, against)
 }
 
-// Change is SetBy of what f makes of the policy that it replaces; it may be asked
-// more than once.
+// Change is SetBy with a policy that f makes from the existing one. f may be called more than
+// once.
 func (p *Policies) Change(ctx context.Context, target, by string, f func(v StoredPolicy, exists bool) ([]byte, error), against table.Against[StoredPolicy]) error {
 	claim, _ := p.claims.Get(target)
 	return p.table.Unless(ctx, target, against, func(against table.Against[StoredPolicy]) error {
@@ -150,9 +154,9 @@ func (p *Policies) Change(ctx context.Context, target, by string, f func(v Store
 	})
 }
 
-// Claimed sees to it that a policy is not another client's than the one that has just
-// claimed the target; fresh, if the client did not have it before. The policy that there
-// is then stays until somebody deletes it who knows of the claim.
+// Claimed makes sure that a policy does not belong to a client other than the one that has
+// just claimed the target. fresh says that the client did not have the target before; the
+// existing policy then stays until it is deleted by somebody who knows of the claim.
 func (p *Policies) Claimed(ctx context.Context, target, clientID string, fresh bool) error {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := p.table.Get(target)
@@ -179,7 +183,7 @@ func (p *Policies) Claimed(ctx context.Context, target, clientID string, fresh b
 	}
 }
 
-// PutBack stores a policy again that was deleted, unless there is another.
+// PutBack stores a deleted policy again, unless there is a new one.
 func (p *Policies) PutBack(ctx context.Context, v StoredPolicy) error {
 	err := p.table.Create(ctx, v.Target, p.close(v))
 	if errors.Is(err, bucket.ErrExists) {
@@ -188,8 +192,8 @@ func (p *Policies) PutBack(ctx context.Context, v StoredPolicy) error {
 	return err
 }
 
-// Ownerless returns the policies that a client has set at targets that nobody has
-// claimed now, oldest policy first, as they are stored.
+// Ownerless returns the policies that a client has set for targets that nobody claims now,
+// oldest first, as they are stored.
 func (p *Policies) Ownerless(clientID string) []StoredPolicy {
 	var all []StoredPolicy
 	p.table.Each(func(_ string, v StoredPolicy) bool {
@@ -221,14 +225,14 @@ func (p *Policies) DropClient(ctx context.Context, id string) error {
 // Delete removes the policy of a target, or returns ErrNotFound.
 func (p *Policies) Delete(ctx context.Context, target string) error { return p.table.Drop(ctx, target) }
 
-// DeleteUnless is Delete, unless it has something against what is there; then it
-// returns that.
+// DeleteUnless is Delete with a check. If against returns an error for the existing policy,
+// DeleteUnless removes nothing and returns that error.
 func (p *Policies) DeleteUnless(ctx context.Context, target string, against table.Against[StoredPolicy]) error {
 	return p.table.Unless(ctx, target, against, func(against table.Against[StoredPolicy]) error { return p.table.DropUnless(ctx, target, against) })
 }
 
-// OnValues calls f with every policy, and then after every change of one, of this
-// node or another. It returns between the two. f must not wait.
+// OnValues calls f with every policy, returns, and from then on calls f after every change, by
+// this node or another. f must not block.
 func (p *Policies) OnValues(f func(target string, v StoredPolicy, exists bool)) {
 	p.table.OnValues(func(target string, v StoredPolicy, exists bool) { f(target, p.open(v), exists) })
 }

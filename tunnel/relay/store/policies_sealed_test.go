@@ -8,10 +8,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestPoliciesWithSecretsAreSealed holds that with a secret nobody who reads the
-// cluster has those of webhooks, and that what was stored without one is sealed by
-// the first that has it. Policies without secrets stay as they are, for versions that
-// know of no seal.
+// TestPoliciesWithSecretsAreSealed checks that with a secret, nobody who reads the cluster
+// obtains the secrets of webhooks, and that the first node with a secret seals what was stored
+// without one. Policies without secrets stay unsealed, for versions that do not know of seals.
 func TestPoliciesWithSecretsAreSealed(t *testing.T) {
 	urls := []string{natstest.Start(t).URL()}
 	const document, open = `[["webhooks"],{"webhooks":[{"secrets":["hush-hush"]}]}]`, `{"rate":1}`

@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// TestPolicyIsSetOnTopOfWhatIsThere has a node whose memory lags: what it was asked
-// to replace was read at another.
+// TestPolicyIsSetOnTopOfWhatIsThere has a node whose memory lags: the policy that it is asked
+// to replace was read at another node.
 func TestPolicyIsSetOnTopOfWhatIsThere(t *testing.T) {
 	s := open(t, t.TempDir())
 	errOther := errors.New("another one is there")
@@ -61,8 +61,8 @@ func TestPolicyIsSetOnTopOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestPolicyChangedWhileTheyAreRead has another node change a policy while those
-// that are there are being read: what is heard of it last is the change.
+// TestPolicyChangedWhileTheyAreRead has another node change a policy while the existing ones
+// are being read. The change is what listeners are told last.
 func TestPolicyChangedWhileTheyAreRead(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"a":1}`)); err != nil {

@@ -37,8 +37,8 @@ func (b broken) Update(ctx context.Context, key string, value []byte, rev uint64
 	return b.KeyValue.Update(ctx, key, value, rev)
 }
 
-// TestRestoreThatWasCutShortIsCompleted has a restore fail twice, at different
-// places, before it is done.
+// TestRestoreThatWasCutShortIsCompleted makes a restore fail twice, at different points,
+// before it succeeds.
 func TestRestoreThatWasCutShortIsCompleted(t *testing.T) {
 	from := open(t, t.TempDir())
 	ctx := t.Context()

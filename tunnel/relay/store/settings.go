@@ -12,25 +12,25 @@ import (
 	"adit/tunnel/relay/store/seal"
 )
 
-// Settings are the relay's single values.
+// Settings holds the relay's single values.
 type Settings struct {
 	kv   jetstream.KeyValue
-	seal *seal.Seal // nil: private keys are kept as they are
+	seal *seal.Seal // nil: private keys are stored unsealed
 }
 
-// secretSettings hold private keys.
+// secretSettings contain private keys.
 var secretSettings = map[string]bool{SettingAuthority: true, SettingVisitorCA: true, SettingSignInKey: true}
 
 // Names of settings.
 const (
-	SettingAuthority      = "authority"      // PEM: what agents trust
-	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority of the https edge
-	SettingProofKey       = "proof_key"      // of the records that prove domains
-	SettingSignInKey      = "sign_in_key"    // seals who has signed in
+	SettingAuthority      = "authority"      // PEM: the authority that agents trust
+	SettingVisitorCA      = "visitor_ca"     // PEM: the local authority for https visitors
+	SettingProofKey       = "proof_key"      // for the DNS records that prove domains
+	SettingSignInKey      = "sign_in_key"    // seals visitors' sign-ins
 	SettingAdminTokenHash = "admin_token"    // SHA-256, hex
-	settingStore          = "store_id"       // which store this is: another than the one that a backup is of
+	settingStore          = "store_id"       // identifies the store; differs from that of the store a backup was made of
 	settingSchema         = "schema_version" // number
-	settingRestoring      = "restoring"      // SHA-256 of the backup of which not all is there yet, hex
+	settingRestoring      = "restoring"      // SHA-256, hex, of a backup that has only been restored in part
 )
 
 // Get returns a setting, or ErrNotFound.
@@ -46,7 +46,7 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read setting %s: %w", name, err)
 	}
-	if s.seal != nil && secretSettings[name] && !seal.Is(e.Value()) { // of a time without a secret
+	if s.seal != nil && secretSettings[name] && !seal.Is(e.Value()) { // stored before the relay had a secret
 		_, _, err := bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 			return s.kv.Update(ctx, name, s.close(name, v), e.Revision())
 		})
@@ -57,7 +57,7 @@ func (s *Settings) Get(ctx context.Context, name string) ([]byte, error) {
 	return v, nil
 }
 
-// close seals what is secret, and open undoes it.
+// close seals a secret value, and open undoes that.
 func (s *Settings) close(name string, v []byte) []byte {
 	if s.seal == nil || !secretSettings[name] {
 		return v
@@ -72,8 +72,8 @@ func (s *Settings) open(name string, v []byte) ([]byte, error) {
 	return s.seal.Open(name, v)
 }
 
-// Put stores a setting in place of any other. Only a restore does, into a store
-// of its own; nodes that run agree by Once, or put the same.
+// Put stores a setting and replaces any other. It is only for a restore, which has the store
+// to itself. Running nodes use Once, or all store the same value.
 func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
 	if err := bucket.Replace(ctx, s.kv, name, s.close(name, value)); err != nil {
 		return fmt.Errorf("store setting %s: %w", name, err)
@@ -81,8 +81,8 @@ func (s *Settings) Put(ctx context.Context, name string, value []byte) error {
 	return nil
 }
 
-// Once returns a setting, or makes and stores it. Nodes that do so at the same
-// time all get the same value.
+// Once returns a setting, after creating and storing it if necessary. Nodes that do so at the
+// same time all get the same value.
 func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, error)) ([]byte, error) {
 	v, err := s.Get(ctx, name)
 	if !errors.Is(err, bucket.ErrNotFound) {
@@ -92,7 +92,7 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 		return nil, err
 	}
 	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) { return s.kv.Create(ctx, name, s.close(name, v)) })
-	if errors.Is(err, jetstream.ErrKeyExists) { // another node's, or by the try whose answer was lost
+	if errors.Is(err, jetstream.ErrKeyExists) { // stored by another node, or by an attempt whose answer was lost
 		return s.Get(ctx, name)
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Settings) Once(ctx context.Context, name string, make func() ([]byte, e
 	return v, nil
 }
 
-// refuseParted returns an error if a restore has begun and not ended.
+// refuseParted returns an error if a restore has begun but not finished.
 func (s *Settings) refuseParted(ctx context.Context) error {
 	switch _, err := s.Get(ctx, settingRestoring); {
 	case errors.Is(err, bucket.ErrNotFound):
@@ -113,14 +113,14 @@ func (s *Settings) refuseParted(ctx context.Context) error {
 		"run adit relay restore again with the same file, and an empty data folder, before the relay starts")
 }
 
-// refuseEmptied returns an error if the relay is not there any more. Other nodes, which
-// have it in memory still, would forget clients and policies if a new one was begun.
+// refuseEmptied returns an error if the relay is gone from the store. Other nodes that still
+// have it in memory would forget clients and policies if a new relay were started.
 func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Config) error {
 	if _, err := s.Get(ctx, SettingAuthority); !errors.Is(err, bucket.ErrNotFound) {
 		return err
 	}
 	var there bool
-	err := bucket.Patiently(ctx, func(ctx context.Context) (err error) { // the server that was asked may lag
+	err := bucket.Patiently(ctx, func(ctx context.Context) (err error) { // the server that was asked may lag behind
 		_, there, err = l.Get(ctx, SettingAuthority)
 		return err
 	})
@@ -137,12 +137,12 @@ func (s *Settings) refuseEmptied(ctx context.Context, l leader.Leader, cfg Confi
 		"without that, an empty one begins a new relay, which no token leads to", cfg.Dir)
 }
 
-// unkept reports whether a setting is the store's own, and in no backup.
+// unkept reports whether a setting belongs to this store only and is left out of backups.
 func unkept(name string) bool {
 	return name == settingSchema || name == settingRestoring || name == settingStore || name == settingParts
 }
 
-// all returns every setting that a backup has.
+// all returns every setting that belongs in a backup.
 func (s *Settings) all(ctx context.Context) (map[string][]byte, error) {
 	names, err := bucket.Keys(ctx, s.kv, jetstream.AllKeys)
 	if err != nil {

@@ -14,29 +14,31 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// StoredSink is where events are sent on: a document that package sink reads.
+// StoredSink says where events are forwarded, in a document that package sink parses.
 type StoredSink struct {
 	Name     string          `json:"name"`
 	Document json.RawMessage `json:"document,omitempty"`
 	Changed  time.Time       `json:"changed"`
 
-	// Sealed is the document in the bucket where the relay has a secret: it has
+	// Sealed is the sealed document, if the relay has a secret: the document contains
 	// addresses and the receiver's own secret.
 	Sealed []byte `json:"sealed,omitempty"`
-	// Fault is why the document could not be opened; there is none then.
+	// Fault is the reason why the document could not be opened, in which case Document is
+	// empty.
 	Fault error `json:"-"`
 }
 
-// Sinks are by name.
+// Sinks holds the sinks by name.
 type Sinks struct {
 	table *table.Table[StoredSink]
-	seal  *seal.Seal // nil: documents are kept as they are
+	seal  *seal.Seal // nil: documents are stored unsealed
 }
 
-// sealName is what a sink's document is sealed as. No setting is called so.
+// sealName returns the name under which a sink's document is sealed. No setting has such a
+// name.
 func sealName(name string) string { return "sink/" + name }
 
-// close seals the document of a sink, if the relay has a secret, and open undoes it.
+// close seals a sink's document if the relay has a secret, and open undoes that.
 func (s *Sinks) close(v StoredSink) StoredSink {
 	if s.seal != nil && len(v.Sealed) == 0 {
 		v.Document, v.Sealed = nil, s.seal.Close(sealName(v.Name), v.Document)
@@ -72,7 +74,7 @@ func (s *Sinks) sealAll(ctx context.Context) error {
 			if !exists {
 				return v, bucket.ErrNotFound
 			}
-			return s.close(v), nil // Changed stays: it is the same sink
+			return s.close(v), nil // Changed stays the same, since the sink does
 		})
 		if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 			return fmt.Errorf("seal sink %s: %w", v.Name, err)
@@ -81,13 +83,13 @@ func (s *Sinks) sealAll(ctx context.Context) error {
 	return nil
 }
 
-// Get returns the sink of a name.
+// Get returns the sink with a name.
 func (s *Sinks) Get(name string) (StoredSink, bool) {
 	v, _, ok := s.table.Get(name)
 	return s.open(v), ok
 }
 
-// List returns all sinks by name.
+// List returns all sinks, sorted by name.
 func (s *Sinks) List() []StoredSink {
 	list := s.table.List()
 	for i := range list {
@@ -97,14 +99,14 @@ func (s *Sinks) List() []StoredSink {
 	return list
 }
 
-// Set keeps a sink in place of any other of its name, unless it has something
-// against what is there; then it returns that.
+// Set stores a sink and replaces any other of the same name. If against returns an error for
+// the existing sink, Set changes nothing and returns that error.
 func (s *Sinks) Set(ctx context.Context, name string, document []byte, against table.Against[StoredSink]) error {
 	return s.Change(ctx, name, func(StoredSink, bool) ([]byte, error) { return document, nil }, against)
 }
 
-// Change is Set of what f makes of the sink that it replaces; it may be asked more
-// than once.
+// Change is Set with a document that f makes from the existing sink. f may be called more than
+// once.
 func (s *Sinks) Change(ctx context.Context, name string, f func(v StoredSink, exists bool) ([]byte, error), against table.Against[StoredSink]) error {
 	return s.table.Unless(ctx, name, against, func(against table.Against[StoredSink]) error {
 		_, err := s.table.Change(ctx, name, func(v StoredSink, exists bool) (StoredSink, error) {
@@ -121,14 +123,13 @@ func (s *Sinks) Change(ctx context.Context, name string, f func(v StoredSink, ex
 	})
 }
 
-// Delete removes a sink, or returns ErrNotFound, unless it has something against
-// what is there; then it returns that.
+// Delete removes a sink, or returns ErrNotFound. If against returns an error for the existing
+// sink, Delete removes nothing and returns that error.
 func (s *Sinks) Delete(ctx context.Context, name string, against table.Against[StoredSink]) error {
 	return s.table.Unless(ctx, name, against, func(against table.Against[StoredSink]) error { return s.table.DropUnless(ctx, name, against) })
 }
 
-// OnChange calls f after every change of a sink, of this node or another. f must
-// not wait.
+// OnChange calls f after every change of a sink, by this node or another. f must not block.
 func (s *Sinks) OnChange(f func(name string)) {
 	s.table.OnChange(func(name string, _ StoredSink, _ bool) { f(name) })
 }

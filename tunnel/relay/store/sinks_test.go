@@ -8,9 +8,9 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestSinksAreSealed holds that with a secret nobody who reads the cluster has
-// what a sink is sent with, and that what was stored without one is sealed by
-// the first that has it.
+// TestSinksAreSealed checks that with a secret, nobody who reads the cluster obtains what
+// sinks authenticate with, and that the first node with a secret seals what was stored without
+// one.
 func TestSinksAreSealed(t *testing.T) {
 	urls := []string{natstest.Start(t).URL()}
 	const document = `{"type":"webhook","url":"https://siem.example/x","secret":"hush-hush"}`

@@ -1,9 +1,8 @@
-// Package store keeps what a relay must not lose or shares with other nodes:
-// clients, claims on names and ports, policies, settings and access events. It
-// is NATS JetStream behind typed methods: a server inside the process by
-// default, whose every write is on the disk before it is acknowledged, or an
-// external cluster; the same code either way. Reads come from memory, kept
-// current by watches. Nothing outside of its folder imports NATS.
+// Package store keeps what a relay must not lose or shares with other nodes: clients, claims
+// on names and ports, policies, settings and access events. It wraps NATS JetStream in typed
+// methods. The server runs inside the process by default, with every write on disk before it
+// is acknowledged, or is an external cluster; the code is the same for both. Reads are served
+// from memory, which watches keep current. Nothing outside this directory imports NATS.
 package store
 
 import (
@@ -30,56 +29,59 @@ import (
 type Config struct {
 	// Dir is the relay's data folder; it is locked while the store is open.
 	Dir string
-	// URLs are of an external NATS cluster; if empty, a server runs in this process.
+	// URLs are the URLs of an external NATS cluster. If empty, a server runs in this process.
 	URLs []string
-	// Credentials, CA, Cert and Key are files for an external cluster; each may be empty.
+	// Credentials, CA, Cert and Key are files for connecting to an external cluster; each may
+	// be empty.
 	Credentials, CA, Cert, Key string
-	// Replicas is how many servers of an external cluster keep each value. If
-	// zero, 3 where the cluster has as many, else 1; never fewer than before.
+	// Replicas is how many servers of an external cluster keep each value. If zero, 3 if the
+	// cluster has that many servers, else 1, but never fewer than before.
 	Replicas int
-	// Secret seals the private keys among the settings, the sinks and the console's
-	// accounts, so that whoever reads the cluster's disks or traffic does not have
-	// them. Empty seals nothing.
+	// Secret seals the private keys among the settings, the sinks, and the console's accounts,
+	// so that someone who reads the cluster's disks or traffic does not obtain them. If empty,
+	// nothing is sealed.
 	Secret []byte
-	// EventsAge and EventsBytes bound what is kept of access events. If zero,
-	// 14 days and 1 GiB.
+	// EventsAge and EventsBytes limit the access events that are kept. If zero, 14 days and 1
+	// GiB.
 	EventsAge   time.Duration
 	EventsBytes int64
-	// Restoring is for Restore: it opens a store, too, in which one was cut short.
+	// Restoring is set to call Restore. It allows opening a store in which a restore was
+	// interrupted.
 	Restoring bool
-	// Founded says that the data folder is of a node whose relay the store had in it: one
-	// without any has lost it then, and is not opened.
+	// Founded says that the data folder belongs to a node whose relay was in the store. If the
+	// store has none, it has lost the relay, and Open fails.
 	Founded bool
-	// Beginning says that a relay is begun where the store has none: it is not opened where
-	// other nodes of one run all the same.
+	// Beginning says that a new relay is started if the store has none. Open then fails if
+	// other nodes of a relay are running all the same.
 	Beginning bool
-	// Domain is the relay's, which a migration may need to know.
+	// Domain is the relay's domain, which migrations may need.
 	Domain string
 	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Store is an open store. All methods may be called from several goroutines.
+// Store is an open store. Its methods are safe for concurrent use.
 type Store struct {
 	Clients  *Clients
 	Claims   *claims.Registry
 	Policies *Policies
-	// Operators are the console's own.
+	// Operators holds the console's data.
 	Operators *Operators
 	Settings  *Settings
 	Events    *events.Log
 	Audit     *auditlog.Log
-	// Usages, Activities, Proofs and Sinks are of clients and their names, and of
-	// where events are sent on.
+	// Usages, Activities and Proofs hold data about clients and their names. Sinks says where
+	// events are forwarded.
 	Usages     *Usages
 	Activities *Activities
 	Proofs     *Proofs
 	Sinks      *Sinks
-	// Ended are sign-ins of visitors that count no more.
+	// Ended holds the visitors' sign-ins that are no longer valid.
 	Ended *Ended
-	// Certificates are those of an ACME authority.
+	// Certificates holds the certificates of an ACME authority.
 	Certificates *certificates.Storage
-	// Nodes are the relay's nodes; nil with a server in this process, which is one alone.
+	// Nodes lists the relay's nodes. It is nil with a server in this process, since there is
+	// only one node then.
 	Nodes *Nodes
 
 	log    *slog.Logger
@@ -87,12 +89,12 @@ type Store struct {
 	tables *table.Set
 	took   bucket.Meter
 	stop   context.CancelFunc
-	work   sync.WaitGroup // until stop
+	work   sync.WaitGroup // until stop is called
 
 	migration migration
 }
 
-// Open opens the store, makes what is missing in it, and reads it into memory.
+// Open opens the store, creates what is missing, and reads it into memory.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -117,8 +119,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// load makes the buckets and reads them. Settings come first: they hold the
-// schema's version.
+// load opens the buckets and reads them, starting with the settings, which hold the schema
+// version.
 func (s *Store) load(ctx context.Context, cfg Config) error {
 	ctx, stop := context.WithTimeout(ctx, s.engine.Patience())
 	defer stop()
@@ -162,7 +164,7 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if !s.engine.Alone() && !cfg.Restoring {
-		if err := s.noteParts(ctx); err != nil { // as where there is no room
+		if err := s.noteParts(ctx); err != nil { // fails, for example, if there is no room
 			s.log.Warn("what parts the store has cannot be noted", "error", err)
 		}
 	}
@@ -189,10 +191,10 @@ func (s *Store) load(ctx context.Context, cfg Config) error {
 	if s.engine.Alone() {
 		return nil
 	}
-	return s.tables.Listen() // last: who begins a relay takes who listens for a node of one
+	return s.tables.Listen() // last: a node that starts a relay takes a listener for one of its nodes
 }
 
-// identify finds out which store this is, or says so first.
+// identify determines the identity of the store, and gives it one if it has none.
 func (s *Store) identify(ctx context.Context, l leader.Leader) error {
 	id, err := s.Settings.Once(ctx, settingStore, func() ([]byte, error) { return []byte(rand.Text()), nil })
 	if err != nil {
@@ -248,7 +250,7 @@ func (s *Store) loadTables(ctx, life context.Context) error {
 	return nil
 }
 
-// loadStreams opens what is too long to be kept in memory.
+// loadStreams opens what is too large to keep in memory.
 func (s *Store) loadStreams(ctx context.Context, cfg Config) (err error) {
 	s.Events, err = events.Open(ctx, s.engine, events.Config{Age: cfg.EventsAge, Bytes: cfg.EventsBytes, Took: &s.took, Log: s.log})
 	if err != nil {
@@ -258,7 +260,7 @@ func (s *Store) loadStreams(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// loadClientsTables opens what is kept of clients beside themselves, and sinks.
+// loadClientsTables opens the tables with data about clients, and the sinks.
 func (s *Store) loadClientsTables(ctx, life context.Context) error {
 	usages, err := table.Open[Usage](ctx, life, s.tables, "usage")
 	if err != nil {
@@ -293,14 +295,14 @@ func (s *Store) Close() error {
 	return s.engine.Close()
 }
 
-// Writes returns how many writes there were since the store was opened, and the time
-// they took.
+// Writes returns how many writes there have been since the store was opened, and how long they
+// took.
 func (s *Store) Writes() bucket.Writes { return s.took.Written() }
 
-// Connected reports whether the store can be reached now.
+// Connected reports whether the store can currently be reached.
 func (s *Store) Connected() bool { return s.engine.Connected() }
 
-// Condition is how the store is.
+// Condition describes the state of the store.
 type Condition = table.Condition
 
 // Conditions of a store.
@@ -312,11 +314,11 @@ const (
 	Away   = Condition("away") // it cannot be reached
 )
 
-// Conditions are all of them.
+// Conditions lists all conditions.
 var Conditions = []Condition{Here, Away, Silent, Full, Lost}
 
-// Condition says what the store is like now, as far as this node knows. With a server in
-// this process it is here, or full.
+// Condition returns the current state of the store, as far as this node knows. With a server
+// in this process it is Here or Full.
 func (s *Store) Condition() Condition {
 	if s.engine.Full() {
 		return Full
@@ -327,14 +329,15 @@ func (s *Store) Condition() Condition {
 	return Away
 }
 
-// ID is which store this is, of those that nodes share: its revisions say nothing of
-// another's, as one that is brought back from a backup. Empty where it is this node's alone.
+// ID identifies the store that nodes share. Revisions are only meaningful within one store; a
+// store restored from a backup has another ID. It is empty if the store belongs to this node
+// alone.
 func (s *Store) ID() string { return s.tables.ID() }
 
-// OnWrite has f told of this node's own writes that others should know of at
-// once, after they were acknowledged. f must not wait.
+// OnWrite makes the store call f for this node's own writes that others should learn of at
+// once, after they have been acknowledged. f must not block.
 func (s *Store) OnWrite(f func(table.Change)) { s.tables.OnWrite(f) }
 
-// Told takes what another node has written to this store. The bucket's revisions decide:
-// what is known already, or is older than what is known, changes nothing.
+// Told takes in what another node has written to this store. Revisions decide: what is already
+// known, or older than what is known, has no effect.
 func (s *Store) Told(c table.Change) { s.tables.Told(c) }

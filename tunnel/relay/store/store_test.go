@@ -138,8 +138,8 @@ func TestPoliciesAndSettings(t *testing.T) {
 	}
 }
 
-// TestWriteReturnsWhenAllHaveHeard holds that a change is in force when the
-// command that made it ends, whether the write or the watch brought it first.
+// TestWriteReturnsWhenAllHaveHeard checks that a change is in force when the command that made
+// it returns, whether the write or the watch brought it first.
 func TestWriteReturnsWhenAllHaveHeard(t *testing.T) {
 	s := open(t, t.TempDir())
 	var mu sync.Mutex
@@ -171,8 +171,8 @@ func TestSecondRelayIsRefusedTheFolder(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedClaimsLiveThroughKill kills a process that writes claims, and
-// looks for each that it had reported.
+// TestAcknowledgedClaimsLiveThroughKill kills a process that writes claims, and looks for
+// every claim that it reported as written.
 func TestAcknowledgedClaimsLiveThroughKill(t *testing.T) {
 	if dir := os.Getenv("ADIT_STORE_WRITER"); dir != "" {
 		writeUntilKilled(dir)

@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// TestWhatIsToldIsTakenByItsRevision has another node tell of writes in any order.
+// TestWhatIsToldIsTakenByItsRevision has another node report writes in any order.
 func TestWhatIsToldIsTakenByItsRevision(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := s.Policies.Set(t.Context(), "domain.a", []byte(`{"now":1}`)); err != nil {
@@ -84,8 +84,8 @@ func TestOwnWritesAreTold(t *testing.T) {
 	}
 }
 
-// TestPolicyNamesWhatItReplaces has a write to be made late, as by a server of
-// the cluster that stood still, after another was made meanwhile.
+// TestPolicyNamesWhatItReplaces delays a write, as a hung server of the cluster would, until
+// after another one has been made.
 func TestPolicyNamesWhatItReplaces(t *testing.T) {
 	s := open(t, t.TempDir())
 	kv := &late{}

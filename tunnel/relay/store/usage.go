@@ -7,33 +7,32 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Usage is what a client's visitors moved in a month.
+// Usage is the traffic of a client's visitors in one month.
 type Usage struct {
 	ClientID string `json:"client_id"`
-	Month    string `json:"month"` // 2006-01, of UTC
+	Month    string `json:"month"` // 2006-01, in UTC
 	In       int64  `json:"bytes_in"`
 	Out      int64  `json:"bytes_out"`
-	// Others are of other months, last written first: nodes do not reach a month at the
-	// same moment, and a clock that is set wrong and right again must not lose the
-	// month that it is.
+	// Others are other months, most recently written first. Nodes do not reach a new month at
+	// the same moment, and a clock that is wrong for a while must not cause the current month
+	// to be lost.
 	Others []Moved `json:"others,omitempty"`
-	// Runs are how far those of nodes have been counted, last written at the end.
+	// Runs says how far the nodes' runs have been counted, most recently written last.
 	Runs []Counted `json:"runs,omitempty"`
 }
 
-// Counted is how much of what a run has moved is in a client's usage,
-// whatever the month.
+// Counted is how much of the traffic of one run is included in a client's usage, in whatever
+// month.
 type Counted struct {
 	Run string `json:"run"`
 	In  int64  `json:"bytes_in"`
 	Out int64  `json:"bytes_out"`
 }
 
-// maxRuns is how many runs are kept: far more than the nodes that there are.
+// maxRuns is how many runs are remembered, which is far more than there are nodes.
 const maxRuns = 16
 
-// Moved is what a client's visitors moved in a month that is not the last one
-// written.
+// Moved is the traffic of a client's visitors in a month other than the one last written.
 type Moved struct {
 	Month string `json:"month"`
 	In    int64  `json:"bytes_in"`
@@ -43,7 +42,7 @@ type Moved struct {
 // maxMonths is how many other months are kept.
 const maxMonths = 3
 
-// of is the usage of a month, with all other months as Others.
+// of returns the usage of a month, with all other months in Others.
 func (v Usage) of(month string) Usage {
 	if v.Month == month {
 		return v
@@ -63,13 +62,13 @@ func (v Usage) of(month string) Usage {
 	return next
 }
 
-// MonthOf names the month of a time.
+// MonthOf returns the name of the month of a time.
 func MonthOf(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// Usages are of the clients that had visitors, by client id.
+// Usages holds the usage of every client that has had visitors, by client ID.
 type Usages struct{ table *table.Table[Usage] }
 
-// Get returns a client's usage of a month.
+// Get returns a client's usage in a month.
 func (u *Usages) Get(clientID, month string) Usage {
 	v, _, _ := u.table.Get(clientID)
 	v.ClientID = clientID
@@ -78,17 +77,18 @@ func (u *Usages) Get(clientID, month string) Usage {
 	return v
 }
 
-// Tally is what a run, one of a node for a client, has moved since it began.
+// Tally is the traffic that a run has counted since it began. A run belongs to one node and
+// one client.
 type Tally struct {
-	Run     string // tells it from all others; empty: it is not kept
+	Run     string // identifies the run; empty: it is not remembered
 	In, Out int64
-	// Before is how much of it is in the usage already, where the usage does not
-	// say so itself.
+	// Before is how much of the tally was already included in the usage, for a usage that does
+	// not itself say so.
 	Before Counted
 }
 
-// Add brings a client's usage of a month up to a tally, and returns it. To do so
-// twice is no more than once: a write that was not answered may be made after all.
+// Add updates a client's usage in a month with a tally, and returns the usage. Adding a tally
+// twice has no further effect, since a write without an answer may have been made.
 func (u *Usages) Add(ctx context.Context, clientID, month string, t Tally) (Usage, error) {
 	v, err := u.table.Change(ctx, clientID, func(v Usage, _ bool) (Usage, error) {
 		v.ClientID = clientID
@@ -112,7 +112,7 @@ func (u *Usages) Add(ctx context.Context, clientID, month string, t Tally) (Usag
 	return v, err
 }
 
-// Counted is how much of a run is in a client's usage, as far as it is known.
+// Counted returns how much of a run is included in a client's usage, if that is known.
 func (u *Usages) Counted(clientID, run string) (Counted, bool) {
 	v, _, _ := u.table.Get(clientID)
 	for _, r := range v.Runs {

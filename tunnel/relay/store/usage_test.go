@@ -24,8 +24,8 @@ func (l *unanswered) Update(ctx context.Context, key string, value []byte, rev u
 	return 0, context.DeadlineExceeded
 }
 
-// TestTrafficIsCountedOnceThoughItsWriteWasNotAnswered has a node count again what
-// it was not told is counted, and another node count meanwhile.
+// TestTrafficIsCountedOnceThoughItsWriteWasNotAnswered has a node repeat a count whose write
+// got no answer, while another node counts as well.
 func TestTrafficIsCountedOnceThoughItsWriteWasNotAnswered(t *testing.T) {
 	s := open(t, t.TempDir())
 	kv := &unanswered{}

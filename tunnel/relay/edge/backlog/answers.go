@@ -9,7 +9,7 @@ import (
 	"adit/internal/monotime"
 )
 
-// unread is the answers by HTTP/2 that are under way.
+// unread is the set of HTTP/2 answers in progress.
 type unread struct {
 	room room
 
@@ -18,19 +18,19 @@ type unread struct {
 	givenUp atomic.Uint64
 }
 
-// answer is the body of one.
+// answer is the body of one of them.
 type answer struct {
 	io.ReadCloser
 	of     *unread
 	agent  any
 	giveUp func()
-	// away is since when it is not read, by monotime.Now; 0: it is, and nothing of
-	// it waits.
+	// away is the time since which nobody has been reading the body, by monotime.Now. It is 0
+	// while somebody reads, when nothing is waiting.
 	away atomic.Int64
 }
 
-// Answer returns the body of an origin's answer, which the visitor is to have. agent
-// is whatever tells the origin's agent from others. giveUp ends the visit.
+// Answer wraps the body of an origin's answer to a visitor. agent is any value that identifies
+// the origin's agent. giveUp ends the visit.
 func (b *Backlog) Answer(body io.ReadCloser, agent any, giveUp func()) io.ReadCloser {
 	u := &b.unread
 	a := &answer{ReadCloser: body, of: u, agent: agent, giveUp: giveUp}
@@ -58,7 +58,7 @@ func (a *answer) Close() error {
 	return a.ReadCloser.Close()
 }
 
-// relieve gives up so many answers that what may be unread is within its bounds.
+// relieve gives up answers until the rest are within the limits.
 func (u *unread) relieve(now time.Duration) {
 	var list []waiting
 	u.mu.Lock()

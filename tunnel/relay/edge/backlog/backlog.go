@@ -1,7 +1,7 @@
-// Package backlog bounds what waits in memory by HTTP/2 and HTTP/3: answers for visitors
-// who do not read them, and requests for origins that do not take them. What is too
-// much is given up, beginning with what has waited longest. It reads through, and
-// knows neither visitors nor agents.
+// Package backlog bounds the memory that HTTP/2 and HTTP/3 take for buffered data: answers
+// that visitors do not read, and requests that origins do not read. When there is too much, it
+// gives up visits, starting with those that have waited longest. It wraps readers and knows
+// nothing of visitors or agents.
 package backlog
 
 import (
@@ -10,51 +10,52 @@ import (
 	"time"
 )
 
-// What an origin has sent by HTTP/2 and a visitor has not taken waits in the memory
-// of net/http's transport, up to AnswerWindow for each answer, which the memory of
-// sessions does not know of. It has the same bounds: beyond them those answers are
-// given up that have waited for their visitors longest.
+// What an origin has sent by HTTP/2 and a visitor has not read stays in the memory of
+// net/http's transport, up to AnswerWindow per answer, outside the limit on the memory of
+// sessions. It is subject to the same bounds: beyond them, the answers that have waited
+// longest for their visitors are given up.
 const (
 	AnswerWindow  = 512 << 10
-	OfAgent       = 64 << 20 // is what may wait of one agent, at most
-	DefaultMemory = 1 << 30  // where there is as much memory
-	// SlowVisitor is how long a visitor may take for one piece of an answer, and an
-	// origin for one of a request, where the agent has too much unread, and
-	// slowOfAll where all together have.
+	OfAgent       = 64 << 20 // limit for one agent
+	DefaultMemory = 1 << 30  // if the machine has as much memory
+	// SlowVisitor is how long a visitor may take for one piece of an answer, or an origin for
+	// one piece of a request, while its agent is over its limit. slowOfAll applies while all
+	// agents together are over theirs.
 	SlowVisitor = 30 * time.Second
 	slowOfAll   = time.Second
 )
 
-// room is how many bytes may wait.
+// room is how many bytes may wait, for one agent and for all.
 type room struct{ ofAgent, ofAll int64 }
 
-// roomOf gives each agent a share of memory that others can spare.
+// roomOf returns the limits for a total of memory bytes. The limit for each agent leaves room
+// for others.
 func roomOf(memory int64) room { return room{ofAgent: min(OfAgent, memory/4), ofAll: memory} }
 
-// Backlog is what waits for visitors, and for origins, within the bounds of each.
+// Backlog limits the data that waits for visitors and, separately, for origins.
 type Backlog struct {
 	unread  unread
 	untaken untaken
 }
 
-// New returns a backlog that may hold memory bytes of either.
+// New returns a backlog that may hold memory bytes of each.
 func New(memory int64) *Backlog {
 	room := roomOf(memory)
 	return &Backlog{unread: unread{room: room}, untaken: untaken{room: room}}
 }
 
-// Relieve gives up so many visits that the rest is within its bounds. It is to be
-// called every second or so.
+// Relieve gives up visits until the rest are within the limits. It should be called about once
+// a second.
 func (b *Backlog) Relieve(now time.Duration) {
 	b.unread.relieve(now)
 	b.untaken.relieve(now)
 }
 
-// GivenUp is how many visits were ended because too much of their answers was
-// unread, or of their requests.
+// GivenUp returns how many visits were ended because too much of their answers or requests was
+// left unread.
 func (b *Backlog) GivenUp() uint64 { return b.unread.givenUp.Load() + b.untaken.givenUp.Load() }
 
-// Len is how many answers and requests are followed.
+// Len returns how many answers and requests are being tracked.
 func (b *Backlog) Len() int {
 	b.unread.mu.Lock()
 	defer b.unread.mu.Unlock()
@@ -63,16 +64,16 @@ func (b *Backlog) Len() int {
 	return len(b.unread.all) + len(b.untaken.all)
 }
 
-// waiting is what one visit may hold in memory, and since when nobody takes of it.
+// waiting is how much memory one visit may hold, and since when nobody has been reading it.
 type waiting struct {
 	away   time.Duration
-	agent  any // whose origin it is; nil: none was picked yet
+	agent  any // of the origin; nil: none was chosen yet
 	size   int64
 	giveUp func()
 }
 
-// relieve gives up those that have waited longest until the rest has room, and returns
-// how many.
+// relieve gives up those that have waited longest until the rest fit, and returns how many it
+// gave up.
 func (r room) relieve(list []waiting, now time.Duration) (givenUp uint64) {
 	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.away, b.away) })
 	all, ofAgent := int64(0), make(map[any]int64)

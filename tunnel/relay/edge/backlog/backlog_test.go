@@ -10,8 +10,8 @@ import (
 	"adit/internal/monotime"
 )
 
-// TestAnswersOfAllAgentsShareABound has visitors of many agents read nothing, and
-// one that waits for an origin.
+// TestAnswersOfAllAgentsShareABound has visitors of many agents who read nothing, and one who
+// is waiting for an origin.
 func TestAnswersOfAllAgentsShareABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(DefaultMemory)
@@ -42,7 +42,8 @@ func TestAnswersOfAllAgentsShareABound(t *testing.T) {
 	})
 }
 
-// TestWhoWaitedLongestIsGivenUp, and nobody whose agent, and who of all, is within bounds.
+// TestWhoWaitedLongestIsGivenUp also checks that nobody is given up while their agent, and all
+// agents together, are within the limits.
 func TestWhoWaitedLongestIsGivenUp(t *testing.T) {
 	const now = time.Hour
 	bounds := room{ofAgent: 10, ofAll: 20}

@@ -11,13 +11,13 @@ import (
 	"adit/internal/monotime"
 )
 
-// What a visitor has sent by HTTP/2 or HTTP/3 and an origin has not taken waits in
-// the memory of net/http or quic-go, up to a window for each connection. An origin
-// that takes nothing is easily had, and so are many connections to it: so it has
-// the bounds of what origins send. By HTTP/1 it waits in the visitor's own socket.
+// What a visitor has sent by HTTP/2 or HTTP/3 and an origin has not read stays in the memory
+// of net/http or quic-go, up to a window per connection. An origin that reads nothing is easy
+// to come by, and so are many connections to it, so this data has the same limits as what
+// origins send. Over HTTP/1 it stays in the socket buffers.
 
-// untaken is the bodies of requests by HTTP/2 and HTTP/3 that are under way, and
-// what comes of WebSockets by them.
+// untaken is the set of HTTP/2 and HTTP/3 request bodies in progress, including the data of
+// WebSockets over them.
 type untaken struct {
 	room room
 
@@ -26,22 +26,22 @@ type untaken struct {
 	givenUp atomic.Uint64
 }
 
-// Held is what one of them may hold. It reads the body of net/http or quic-go.
+// Held is the data of one request. It reads the body provided by net/http or quic-go.
 type Held struct {
 	body   io.Reader
-	conn   any // what it shares a window with
+	conn   any // connection whose window it shares
 	window int64
-	length int64 // of the body; negative: not known
+	length int64 // of the body; negative: unknown
 	visit  interface{ End() }
 
-	agent atomic.Value // tells whose origin is to take it; empty: it is not known yet
+	agent atomic.Value // agent of the origin that reads it; empty: not known yet
 	read  atomic.Int64
-	away  atomic.Int64 // since when nobody reads, by monotime.Now; 0: it is read, and nothing waits
+	away  atomic.Int64 // since when nobody reads, by monotime.Now; 0: somebody does, and nothing waits
 }
 
-// Request follows what comes with a request, until Forget, and returns what to read of
-// it. conn is the connection, whose requests share a window; the length is negative if
-// it is not known. Who is given up is told by visit.
+// Request tracks the data of a request until Forget, and returns the reader to use for it.
+// conn is the connection, whose requests share a window; length is negative if unknown. visit
+// is ended if the request is given up.
 func (b *Backlog) Request(h *Held, body io.Reader, conn any, window, length int64, visit interface{ End() }) io.Reader {
 	h.body, h.conn, h.window, h.length, h.visit = body, conn, window, length, visit
 	h.away.Store(int64(monotime.Now()))
@@ -55,7 +55,7 @@ func (b *Backlog) Request(h *Held, body io.Reader, conn any, window, length int6
 	return h
 }
 
-// Forget ends what Request began.
+// Forget ends the tracking begun by Request.
 func (b *Backlog) Forget(h *Held) {
 	u := &b.untaken
 	u.mu.Lock()
@@ -63,10 +63,10 @@ func (b *Backlog) Forget(h *Held) {
 	delete(u.all, h)
 }
 
-// TakenBy notes whose origin is to take it, by whatever tells its agent from others.
+// TakenBy records which agent's origin reads the data, by any value that identifies the agent.
 func (h *Held) TakenBy(agent any) { h.agent.Store(agent) }
 
-// Read reads what has come. Once that is all, nothing waits.
+// Read reads what has arrived. After the end of the data nothing waits.
 func (h *Held) Read(b []byte) (int, error) {
 	h.away.Store(0)
 	n, err := h.body.Read(b)
@@ -77,7 +77,7 @@ func (h *Held) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// most is how much may wait at most.
+// most returns the most bytes that can be waiting.
 func (h *Held) most() int64 {
 	if h.length < 0 {
 		return h.window
@@ -85,7 +85,7 @@ func (h *Held) most() int64 {
 	return min(max(h.length-h.read.Load(), 0), h.window)
 }
 
-// relieve gives up so many requests that what may be untaken is within its bounds.
+// relieve gives up requests until the rest are within the limits.
 func (u *untaken) relieve(now time.Duration) {
 	type one struct {
 		*Held
@@ -105,7 +105,7 @@ func (u *untaken) relieve(now time.Duration) {
 		if _, known := left[w.conn]; !known {
 			left[w.conn] = w.window
 		}
-		w.size = min(w.size, left[w.conn]) // the rest of its connection's window
+		w.size = min(w.size, left[w.conn]) // no more than what is left of the connection's window
 		left[w.conn] -= w.size
 		all = append(all, w.waiting)
 	}

@@ -1,5 +1,5 @@
-// Package clientcert asks visitors for certificates while TLS is agreed on, and keeps
-// what they present. What that is worth is for a policy to say, of each request.
+// Package clientcert asks visitors for certificates during the TLS handshake and keeps what
+// they present. A policy then decides, for each request, what the certificates are worth.
 package clientcert
 
 import (
@@ -16,22 +16,22 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// Credentials are what a visitor was asked for when its connection was opened, and
-// what it presented.
+// Credentials records what a visitor was asked for when its connection was opened, and what it
+// presented.
 type Credentials struct {
-	requested atomic.Bool // for a certificate, by the name of the handshake
+	requested atomic.Bool // a certificate was requested, for the name in the handshake
 	once      sync.Once
 	presented *policy.Presented
 }
 
 type key struct{}
 
-// NewContext returns a context of a connection whose visitor has none yet.
+// NewContext returns a context for a connection, with empty Credentials.
 func NewContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, new(Credentials))
 }
 
-// FromContext returns those of a context of NewContext; nil: it is none.
+// FromContext returns the Credentials from a context made by NewContext, or nil.
 func FromContext(ctx context.Context) *Credentials {
 	c, _ := ctx.Value(key{}).(*Credentials)
 	return c
@@ -42,9 +42,9 @@ func (c *Credentials) Asked() bool { return c.requested.Load() }
 
 var errPresented = errors.New("the visitor presents more than it may")
 
-// Ask returns base for a handshake in which a visitor is asked for a certificate
-// of the policy's authorities. place is what the policy is of, and keys has the keys
-// of all tickets of those who were asked. c may be nil.
+// Ask returns a copy of base for a handshake in which the visitor is asked for a certificate
+// from the policy's authorities. place identifies what the policy applies to. keys holds the
+// ticket keys for all visitors who were asked. c may be nil.
 func Ask(base, keys *tls.Config, p *policy.Policy, place string, c *Credentials) *tls.Config {
 	if c != nil {
 		c.requested.Store(true)
@@ -58,8 +58,8 @@ func Ask(base, keys *tls.Config, p *policy.Policy, place string, c *Credentials)
 	return conf
 }
 
-// boundPresented refuses to keep, as long as the connection lasts and in its tickets,
-// what no visitor has need to present.
+// boundPresented refuses chains larger than any visitor needs, since they are kept for as long
+// as the connection lasts and in its tickets.
 func boundPresented(chain [][]byte, _ [][]*x509.Certificate) error {
 	bytes := 0
 	for _, c := range chain {
@@ -71,12 +71,12 @@ func boundPresented(chain [][]byte, _ [][]*x509.Certificate) error {
 	return nil
 }
 
-// tickets are those of sessions in which the visitor was asked for a certificate. They
-// have keys of their own, for a session in which nobody asked must not be taken up again
-// at a name that asks. It would not be asked then, for as long as tickets last: so there
-// are none for who is not let in by what it has presented, and none is good for another
-// name, or once the policy lets others in. Whoever was refused may have another
-// certificate by then, and an origin's owner another authority.
+// tickets handles the tickets of sessions in which the visitor was asked for a certificate. A
+// resumed session asks for nothing, for as long as tickets last. The tickets therefore have
+// separate keys, so that a session without a request for a certificate cannot be resumed at a
+// name that asks for one. They are only issued to visitors whom the policy admits, and only
+// valid for the same name and the same certificate rules: a visitor who was refused may have
+// another certificate next time, and the owner of an origin another authority.
 type tickets struct {
 	keys   *tls.Config
 	policy *policy.Policy
@@ -84,7 +84,7 @@ type tickets struct {
 	of     *Credentials
 }
 
-// extra is what a ticket is for.
+// extra identifies what a ticket is valid for.
 func (t tickets) extra() []byte {
 	rules := t.policy.CertificateRules()
 	return append([]byte("adit "+t.place+" "), rules[:]...)
@@ -92,7 +92,7 @@ func (t tickets) extra() []byte {
 
 func (t tickets) wrap(state tls.ConnectionState, session *tls.SessionState) ([]byte, error) {
 	if t.of == nil || !t.policy.LetsIn(t.of.Show(state.PeerCertificates), time.Now()) {
-		return []byte{0}, nil // no ticket that can be taken up
+		return []byte{0}, nil // a ticket that cannot be resumed
 	}
 	session.Extra = append(session.Extra, t.extra())
 	return t.keys.EncryptTicket(state, session)
@@ -105,13 +105,13 @@ func (t tickets) unwrap(identity []byte, state tls.ConnectionState) (*tls.Sessio
 	}
 	mine := func(extra []byte) bool { return bytes.Equal(extra, t.extra()) }
 	if !slices.ContainsFunc(session.Extra, mine) {
-		return nil, nil // as one that is not known
+		return nil, nil // as for an unknown ticket
 	}
 	session.Extra = slices.DeleteFunc(session.Extra, mine) // wrap adds it again
 	return session, nil
 }
 
-// Show returns what was presented on the connection, which is the same each time.
+// Show returns what was presented on the connection. It returns the same value each time.
 func (c *Credentials) Show(chain []*x509.Certificate) *policy.Presented {
 	c.once.Do(func() { c.presented = policy.NewPresented(chain) })
 	return c.presented

@@ -1,5 +1,6 @@
-// Package clienthello reads what a connection of TLS begins with: the name and the
-// protocols that it asks for. What was read is left to whoever answers.
+// Package clienthello reads the beginning of a TLS connection: the server name and the
+// protocols that the client asks for. The bytes read are kept for whoever answers the
+// handshake.
 package clienthello
 
 import (
@@ -13,8 +14,8 @@ import (
 	"time"
 )
 
-// maxHello bounds what is read to find the name in a ClientHello: the largest
-// message that crypto/tls takes, in records.
+// maxHello bounds how much is read to find the name in a ClientHello. It is the largest
+// message that crypto/tls accepts, in records.
 const maxHello = 68 << 10
 
 var errPeeked = errors.New("the name is known")
@@ -23,10 +24,10 @@ var errPeeked = errors.New("the name is known")
 type Hello struct {
 	Name   string   // in lower case; "" for none
 	Protos []string // ALPN
-	Bytes  []byte   // all bytes read, for whoever answers
+	Bytes  []byte   // all bytes read, for whoever answers the handshake
 }
 
-// ServerName is a name as the table has it.
+// ServerName returns a server name in the form that the routing table uses.
 func ServerName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 // Peek reads a TLS ClientHello.
@@ -36,8 +37,8 @@ func Peek(conn net.Conn, limit time.Duration) (Hello, error) {
 	return parse(conn)
 }
 
-// parse lets crypto/tls read the hello, so that records and extensions are
-// taken apart by code that is tried.
+// parse has crypto/tls read the hello, so that well-tested code parses the records and
+// extensions.
 func parse(r io.Reader) (Hello, error) {
 	var buf bytes.Buffer
 	var g Hello
@@ -55,7 +56,7 @@ func parse(r io.Reader) (Hello, error) {
 	return g, nil
 }
 
-// readOnly is a connection that swallows the alert that ends the peek.
+// readOnly is a connection that discards the alert with which the peek ends.
 type readOnly struct{ r io.Reader }
 
 func (c *readOnly) Read(b []byte) (int, error)       { return c.r.Read(b) }
@@ -67,8 +68,8 @@ func (c *readOnly) SetDeadline(time.Time) error      { return nil }
 func (c *readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (c *readOnly) SetWriteDeadline(time.Time) error { return nil }
 
-// IsPlainHTTP reports whether a handshake failed because what came is no TLS but
-// the beginning of a request by HTTP.
+// IsPlainHTTP reports whether a handshake failed because the visitor sent the beginning of an
+// HTTP request rather than TLS.
 func IsPlainHTTP(err error) bool {
 	var wrong tls.RecordHeaderError
 	if !errors.As(err, &wrong) {

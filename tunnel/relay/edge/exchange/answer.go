@@ -12,12 +12,12 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 )
 
-// endlessBody is how long a request's body may stand still behind an answer whose end the
-// visitor does not have yet.
+// endlessBody is how long a request's body may pause after an answer whose end the visitor has
+// not yet received.
 const endlessBody = time.Second
 
-// answer gives the visitor the origin's answer. What breaks now breaks the
-// visitor's response too, by http.ErrAbortHandler.
+// answer sends the origin's answer to the visitor. If it breaks off, the visitor's response is
+// aborted as well, with http.ErrAbortHandler.
 func (x *exchange) answer(answer *http.Response) {
 	whole := false
 	defer func() { x.end(answer, whole) }()
@@ -49,11 +49,11 @@ func (x *exchange) answer(answer *http.Response) {
 	}
 	whole = true
 	if len(answer.Trailer) > 0 {
-		// The body must go in chunks, however short it is.
+		// The flush makes the body chunked, however short it is.
 		_ = http.NewResponseController(x.w).Flush() // a visitor that has gone needs no trailers
 		for name, values := range message.EndToEnd(answer.Trailer, connection) {
 			if changes.Has(name) {
-				continue // it would say what the origin said
+				continue // a trailer would give the origin's value
 			}
 			if len(answer.Trailer) != announced {
 				name = http.TrailerPrefix + name
@@ -63,8 +63,8 @@ func (x *exchange) answer(answer *http.Response) {
 	}
 }
 
-// copyBody moves the answer's body. What has come is sent on at once, unless
-// more of it is there already.
+// copyBody copies the answer's body. Data is flushed at once, unless more of it is already
+// available.
 func (x *exchange) copyBody(answer *http.Response) error {
 	if answer.Body == http.NoBody {
 		return nil
@@ -74,7 +74,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 	defer mem.Return()
 	var total int64
 	if answer.ContentLength != 0 && x.stream.Buffered() == 0 && x.r.Method != http.MethodHead {
-		if err := control.Flush(); err != nil { // the head does not wait for the body
+		if err := control.Flush(); err != nil { // do not hold the head back until the body comes
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 		}
 		if err != nil {
 			if x.ctx.Err() == nil {
-				_ = control.Flush() // the visitor has what came before it broke
+				_ = control.Flush() // give the visitor what came before the error
 			}
 			return err
 		}
@@ -105,7 +105,7 @@ func (x *exchange) copyBody(answer *http.Response) error {
 	}
 }
 
-// end gives the stream back if another request may use it.
+// end returns the stream to the pool if another request can use it.
 func (x *exchange) end(answer *http.Response, whole bool) {
 	s := x.stream
 	if whole && x.body != nil && !x.body.finished() {
@@ -124,9 +124,9 @@ func (x *exchange) end(answer *http.Response, whole bool) {
 	s.Close()
 }
 
-// misread reports whether the origin may take the request's body for the beginning of
-// another visitor's request: there are servers that look for none behind such a method (RFC
-// 9110, section 9.3.1).
+// misread reports whether the origin might take the request's body for the beginning of
+// another visitor's request. Some servers do not look for a body with such methods (RFC 9110,
+// section 9.3.1).
 func (x *exchange) misread() bool {
 	switch x.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace:
@@ -135,19 +135,20 @@ func (x *exchange) misread() bool {
 	return false
 }
 
-// rest waits for the rest of the request's body, behind its answer. An origin that does not
-// say that it closes the connection reads on, and where the request was no mistake it often
-// wants what it reads: it answered while it wrote that to a file. One that refuses a visitor
-// who signs in by the connection has the next step come by that one, and no other.
+// rest waits for the rest of a request's body after the answer. An origin that does not
+// announce that it closes the connection goes on reading, and often wants the data unless the
+// request was a mistake: it may have answered while it was still writing the body to a file.
+// An origin that refuses a visitor who is signing in on the connection needs that same
+// connection for the next step.
 func (x *exchange) rest(answer *http.Response) {
-	_ = http.NewResponseController(x.w).Flush() // the visitor has all of the answer before it is waited for
+	_ = http.NewResponseController(x.w).Flush() // the visitor gets all of the answer before the wait
 	x.w.answered = time.Now()
 	switch {
 	case answer.Close || answer.StatusCode >= 400 && !message.SignsConnectionIn(x.r):
 		x.body.soon()
 	case x.w.body.http1 && x.w.complete():
 		x.body.goesOn(x.ctx, visitor.LingerTime)
-	default: // the end of the answer comes behind this, and a visitor may wait for that to end the body
+	default: // the end of the answer follows the wait, and a visitor may wait for it before ending the body
 		x.body.goesOn(x.ctx, endlessBody)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// attempt is a request's body on its way to one backend by HTTP/2. Closing it
-// ends this attempt alone: the body itself stays open for the next one.
+// attempt is a request's body as sent to one backend by HTTP/2. Closing it ends only this
+// attempt; the body stays open for the next one.
 type attempt struct {
 	body io.Reader
 	of   *countedBody
@@ -16,8 +16,8 @@ type attempt struct {
 	over bool
 }
 
-// attempt returns r with a body of its own for one attempt, and what ends its
-// reading, after which the body's touched tells whether some of it is gone.
+// attempt returns r with a separate body for one attempt, and a function that stops the
+// attempt from reading. After end, touched tells whether some of the body has been read.
 func (to *Route) attempt(r *http.Request) (out *http.Request, end func()) {
 	if to.body == nil || r.Body == nil {
 		return r, func() {}

@@ -16,26 +16,26 @@ import (
 	"adit/tunnel/relay/edge/webhook"
 )
 
-// countedBody is a request's body, and counts it. Whoever forwards it may close
-// it, which leaves the visitor's own to the server.
+// countedBody is a request's body that counts what is read. Forwarding code may close it; the
+// server's own body stays open.
 type countedBody struct {
 	body  io.Reader
 	ctx   context.Context
-	w     *Writer      // its answer, which counts it
-	asked bool         // the visitor waits for 100 Continue; by HTTP/2 net/http keeps that to itself
-	word  word         // on that; used if asked
-	http1 bool         // what comes behind the body is the next request
-	kept  bool         // it has come, and was counted
-	held  backlog.Held // by HTTP/2 and HTTP/3
-	waits atomic.Bool  // the next piece, for its bandwidth
+	w     *Writer      // of the answer; counts the bytes
+	asked bool         // the visitor waits for 100 Continue; over HTTP/2 net/http does not pass that on
+	word  word         // the state of that; used if asked
+	http1 bool         // what follows the body is the next request
+	kept  bool         // a webhook's body, which was read and counted before
+	held  backlog.Held // over HTTP/2 and HTTP/3
+	waits atomic.Bool  // the next piece has arrived and waits for bandwidth
 
-	trailer http.Header // of the request; set behind the body
-	onward  http.Header // gets of it what is passed on; may be nil
+	trailer http.Header // of the request; set at the end of the body
+	onward  http.Header // receives the trailers that are passed on; may be nil
 
 	mu    sync.Mutex
 	begun bool
-	over  bool  // closed: Read returns nothing more
-	ended error // what ended it; io.EOF where all of it was read
+	over  bool  // closed: reads fail
+	ended error // the error that ended it; io.EOF if all of it was read
 }
 
 func newCountedBody(ctx context.Context, r *http.Request, w *Writer) *countedBody {
@@ -55,7 +55,7 @@ func (c *countedBody) touched() bool {
 	return c.begun || c.over
 }
 
-// begin notes that somebody reads from now on.
+// begin notes that somebody is about to read.
 func (c *countedBody) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *countedBody) read(b []byte) (int, error) {
 	return n, err
 }
 
-// next reads the body's next piece when it may pass.
+// next reads the body's next piece and waits until its bandwidth is available.
 func (c *countedBody) next(b []byte) (int, error) {
 	if c.kept {
 		return c.body.Read(b)
@@ -111,10 +111,10 @@ func (c *countedBody) next(b []byte) (int, error) {
 	return n, err
 }
 
-// shaped reports whether the body's next piece has come and waits for its bandwidth.
+// shaped reports whether the body's next piece has arrived and is waiting for bandwidth.
 func (c *countedBody) shaped() bool { return c != nil && c.waits.Load() }
 
-// Close has Read read no more.
+// Close makes all later reads fail.
 func (c *countedBody) Close() error {
 	c.mu.Lock()
 	c.over = true
@@ -129,8 +129,7 @@ func (c *countedBody) whole() bool {
 	return errors.Is(c.ended, io.EOF)
 }
 
-// torn reports whether the visitor has sent something else than the rest of a body, or
-// has ended in its midst.
+// torn reports whether the body ended early or was malformed.
 func (c *countedBody) torn() bool {
 	if c == nil {
 		return false
@@ -140,7 +139,7 @@ func (c *countedBody) torn() bool {
 	return c.ended != nil && !errors.Is(c.ended, io.EOF)
 }
 
-// gone reports whether the visitor has broken the body off.
+// gone reports whether the visitor broke the body off.
 func (c *countedBody) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,15 +147,15 @@ func (c *countedBody) gone() bool {
 	return c.ended != nil && !errors.Is(c.ended, io.EOF) && !errors.As(c.ended, &tooLarge)
 }
 
-// left reports whether some of the body may come yet. A visitor that was not
-// told to send does not.
+// left reports whether more of the body may arrive. It does not if the visitor is still
+// waiting for 100 Continue.
 func (c *countedBody) left() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended == nil && (c.begun || !c.asked)
 }
 
-// drain takes what still comes and nobody wants.
+// drain reads and discards what still arrives.
 func (c *countedBody) drain() {
 	var mem lend.Buffer
 	defer mem.Return()

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// word is the 100 Continue for which a request's body waits. By HTTP/1 net/http
-// says it itself when the body is read first, unless it has been said, and does
-// not look whether another interim answer is being written at that moment.
+// word coordinates the 100 Continue that a request's body waits for. Over HTTP/1, net/http
+// sends it when the body is first read, unless one has been sent, and does not check whether
+// another interim answer is being written at that moment.
 type word struct {
-	own bool // net/http has its own
+	own bool // net/http sends its own
 
-	mu      sync.Mutex // held while an interim answer is written
-	said    bool       // by an interim answer, or by net/http once the body is read
-	reading bool       // of the first Read: net/http may be saying it
+	mu      sync.Mutex // held while an interim answer is being written
+	said    bool       // sent as an interim answer, or by net/http once the body is read
+	reading bool       // the first Read is in progress: net/http may be sending it
 }
 
-// reads notes that the body is going to be read, and hasRead that it was.
+// reads notes that the body is about to be read, and hasRead that it has been read.
 func (c *word) reads() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,8 +31,8 @@ func (c *word) hasRead() {
 	c.reading = false
 }
 
-// interim writes an interim answer, unless it says again what was said. One that
-// would meet net/http's own is left out: the origin has been silent for a second
+// interim writes an interim answer, unless it repeats one that was sent. One that would
+// collide with net/http's own is left out: by then the origin has been silent for a second
 // after it was asked, and the visitor has not begun to send.
 func (c *word) interim(status int, write func(int)) {
 	c.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// TestInterimAnswersDoNotMeetNetHTTPsOwn asks for interim answers before a body
-// is read first, meanwhile, and later.
+// TestInterimAnswersDoNotMeetNetHTTPsOwn sends interim answers before, during and after the
+// first read of a body.
 func TestInterimAnswersDoNotMeetNetHTTPsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		own       bool

@@ -19,9 +19,8 @@ var (
 // maxInterim is how many interim answers (1xx) a request may have.
 const maxInterim = 32
 
-// exchange is one request and its answer, by HTTP/1.1 over a stream. The
-// request is written and the answer read by the goroutine that serves the
-// visitor; a request's body has one more.
+// exchange is one request and its answer, by HTTP/1.1 over a stream. The goroutine that serves
+// the visitor writes the request and reads the answer; another one sends the request's body.
 type exchange struct {
 	of  *Forwarder
 	w   *Writer
@@ -32,12 +31,12 @@ type exchange struct {
 	backend *routing.Backend
 	stream  *origin.Stream
 	body    *upload     // nil without a body
-	stop    func() bool // forgets that the end of ctx ends the stream
+	stop    func() bool // stops the end of ctx from breaking the stream
 }
 
-// exchange forwards a request to one of the endpoint's backends. While nothing
-// of the request's body is gone, the next is tried where one cannot be reached.
-// The error is for Config.Explain: nothing is answered yet.
+// exchange forwards a request to one of the endpoint's backends. If one cannot be reached and
+// none of the request's body has been sent, it tries the next. If it returns an error, nothing
+// has been answered yet; the error is for Config.Explain.
 func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to *Route) error {
 	order := to.h1
 	if len(order) == 0 {
@@ -69,8 +68,8 @@ func (f *Forwarder) exchange(ctx context.Context, w *Writer, r *http.Request, to
 	return origin.ErrNoAgent
 }
 
-// begun reports whether the upload of the request's body has begun. If not, it
-// never will, and the body is there for another.
+// begun reports whether the upload of the request's body has begun. If not, it never will, and
+// another attempt may use the body.
 func (w *Writer) begun() bool {
 	if w.upload == nil {
 		return false
@@ -82,9 +81,8 @@ func (w *Writer) begun() bool {
 	return false
 }
 
-// ask sends the request and reads the head of its answer. A stream that was
-// used before may have been closed by the origin at this very moment: then the
-// request goes once more, if it may, by a new one.
+// ask sends the request and reads the head of its answer. If a used stream turns out to have
+// been closed by the origin, the request is sent again on a new stream, if it may be.
 func (x *exchange) ask() (*http.Response, error) {
 	want := origin.Want{
 		Visit: x.to.Visit, Conn: x.to.Conn, Apart: x.backend.Unshared,
@@ -102,15 +100,15 @@ func (x *exchange) ask() (*http.Response, error) {
 		}
 		s.Close()
 		if s.Stale() && x.repeatable() && x.ctx.Err() == nil {
-			want.New = true // what breaks its connection would break all that are kept
+			want.New = true // whatever broke this connection would break all idle ones
 			continue
 		}
 		return nil, x.because(err)
 	}
 }
 
-// repeatable reports whether the request may be sent again though an origin
-// may have seen it (RFC 9110, section 9.2.2).
+// repeatable reports whether the request may be sent again even if an origin may have seen it
+// (RFC 9110, section 9.2.2).
 func (x *exchange) repeatable() bool {
 	if x.r.ContentLength != 0 {
 		return false
@@ -122,8 +120,7 @@ func (x *exchange) repeatable() bool {
 	return x.r.Header["Idempotency-Key"] != nil
 }
 
-// because finds the reason of an error: the visitor who left, the visitor's
-// body that did not come.
+// because finds the cause of an error: that the visitor left, or that its body did not arrive.
 func (x *exchange) because(err error) error {
 	if x.ctx.Err() != nil {
 		return x.ctx.Err()
@@ -139,8 +136,8 @@ func (x *exchange) because(err error) error {
 	return err
 }
 
-// try makes one attempt over x.stream. Unless it ends in an error, the end of
-// the context breaks the stream until x.stop is called.
+// try makes one attempt over x.stream. Unless it returns an error, the end of the context
+// breaks the stream until x.stop is called.
 func (x *exchange) try() (_ *http.Response, err error) {
 	s := x.stream
 	s.Fresh()
@@ -152,7 +149,7 @@ func (x *exchange) try() (_ *http.Response, err error) {
 		}
 		x.stop()
 		if x.body != nil {
-			s.Conn.Reset() // the body's write must end
+			s.Conn.Reset() // unblocks the writing of the body
 			x.body.cut()
 		}
 	}()
@@ -195,13 +192,13 @@ func (x *exchange) answered() {
 	}
 }
 
-// interim passes an interim answer on.
+// interim passes on an interim answer.
 func (x *exchange) interim(answer *http.Response) {
 	if answer.StatusCode == http.StatusContinue {
 		if x.body == nil || !x.body.asked {
 			return // nobody asked for it
 		}
-		defer x.body.proceed() // behind the visitor's being told, so that net/http need not
+		defer x.body.proceed() // after the visitor has been told, so that net/http need not
 	}
 	if c := x.backend.Answers; c != nil {
 		c.Interim(answer.Header)

@@ -1,8 +1,8 @@
-// Package exchange forwards requests by HTTP to origins, and their answers back: by HTTP/1.1
-// over streams of its own (exchange.go, with request.go, upload.go and answer.go; switch.go
-// is for changes of protocol), and by HTTP/2 (route.go). While nothing of a request's body
-// is gone, the next origin is tried where one cannot be reached. Whose request it is,
-// whether it is let in, and what is said where none answers is of others.
+// Package exchange forwards HTTP requests to origins and returns their answers: by HTTP/1.1
+// over its own streams (exchange.go, with request.go, upload.go and answer.go; switch.go
+// handles changes of protocol), and by HTTP/2 (route.go). If an origin cannot be reached and
+// none of the request's body has been sent, it tries the next one. Its callers find the
+// endpoint, decide whether the request is let in, and answer it if no origin does.
 package exchange
 
 import (
@@ -26,39 +26,40 @@ import (
 	"adit/tunnel/wire"
 )
 
-// ErrTorn is of a request whose body its visitor has broken.
+// ErrTorn is the error for a request whose visitor has broken off its body.
 var ErrTorn = errors.New("the request's body did not come whole")
 
-// Config is what a Forwarder goes by.
+// Config configures a Forwarder.
 type Config struct {
-	// OriginTime is how long the head of an answer may take.
+	// OriginTime limits how long the head of an answer may take.
 	OriginTime time.Duration
-	// TakeOut is told of an origin that is down: *routing.Table's.
+	// TakeOut is called when an origin is down; see routing.Table.TakeOut.
 	TakeOut func(*routing.Endpoint, *routing.Backend)
 	Backlog *backlog.Backlog
-	// Window is what a request's body shares with others of its connection; see Backlog.
+	// Window returns the window that a request's body shares with others of its connection;
+	// see package backlog.
 	Window func(*http.Request) (conn any, window int64)
-	// Secure reports whether visitors that ask for a site without TLS are led to it with TLS.
+	// Secure reports whether visitors who ask for a site without TLS are redirected to TLS.
 	Secure func(name string) bool
 	// Explain answers a visitor whose request could not be forwarded.
 	Explain func(*Writer, *http.Request, error)
 	Log     *slog.Logger
 }
 
-// Forwarder forwards requests to origins, and their answers back.
+// Forwarder forwards requests to origins and returns their answers.
 type Forwarder struct {
 	cfg   Config
-	proxy *httputil.ReverseProxy // to origins that are spoken to by HTTP/2
+	proxy *httputil.ReverseProxy // for origins that are spoken to by HTTP/2
 }
 
-// New returns a forwarder. All of Config is required.
+// New returns a forwarder. All fields of Config are required.
 func New(cfg Config) *Forwarder {
 	f := &Forwarder{cfg: cfg}
 	f.proxy = f.newProxy()
 	return f
 }
 
-// Forward forwards r, which w answers, until ctx ends.
+// Forward forwards r and answers it through w, until ctx ends.
 func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to *Route) {
 	w.ctx = ctx
 	to.grpc = r.ProtoMajor >= 2 && isGRPC(r.Header.Get("Content-Type"))
@@ -70,9 +71,9 @@ func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to 
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		if r.ProtoMajor == 1 {
-			http.NewResponseController(w.ResponseWriter).EnableFullDuplex() // an origin may answer before it has read all
+			http.NewResponseController(w.ResponseWriter).EnableFullDuplex() // an origin may answer before it has read the whole request
 		}
-		r = r.WithContext(ctx) // the server's own must stay as it is
+		r = r.WithContext(ctx) // the server's own request must not change
 		w.body = newCountedBody(ctx, r, w)
 		if r.ProtoMajor > 1 && !webhook.Kept(r) {
 			to.waits = &w.body.held
@@ -90,23 +91,23 @@ func (f *Forwarder) Forward(ctx context.Context, w *Writer, r *http.Request, to 
 	w.settle()
 }
 
-// outward writes URLs in an answer's header as visitors know them.
+// outward rewrites the URLs in an answer's header to the form that visitors know.
 func (f *Forwarder) outward(h http.Header, b *routing.Backend, r *http.Request, to *Route) {
 	if message.Leads(h) {
 		b.Outward(h, r, &to.Way, func() bool { return f.cfg.Secure(to.Visit.Authority) })
 	}
 }
 
-// isGRPC reports whether a type of content is gRPC's, by itself or with the messages'
-// own behind a plus. That of gRPC-Web only begins alike: browsers send it by any version
-// of HTTP, and its services know HTTP/1.1.
+// isGRPC reports whether a content type is gRPC's, with or without a suffix after a plus sign
+// that names the message format. gRPC-Web does not count, although it begins alike: browsers
+// send it over any version of HTTP, and its services support HTTP/1.1.
 func isGRPC(contentType string) bool {
 	rest, ok := strings.CutPrefix(contentType, "application/grpc")
 	return ok && (rest == "" || strings.IndexByte("+; ", rest[0]) >= 0)
 }
 
-// serve forwards. The abort of a response that breaks half-way through is for who
-// serves the request to pass on, after it is recorded.
+// serve forwards the request. If the response breaks off, the caller must record that and then
+// pass the abort on to the server.
 func (f *Forwarder) serve(ctx context.Context, w *Writer, r *http.Request, to *Route) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,15 +132,15 @@ func (f *Forwarder) serve(ctx context.Context, w *Writer, r *http.Request, to *R
 	}
 }
 
-// fail answers with a page about err.
+// fail answers with a page that explains err.
 func (f *Forwarder) fail(w *Writer, r *http.Request, err error) {
 	if w.upload != nil {
 		w.upload.soon()
 	}
 	if w.body != nil && !w.body.whole() {
-		w.CloseAfter() // said in the answer's head
+		w.CloseAfter() // announced in the answer's head
 	}
-	if w.body.torn() { // whatever came of it further on
+	if w.body.torn() { // whatever else happened to it
 		err = fmt.Errorf("%w: %w", ErrTorn, err)
 	}
 	f.cfg.Explain(w, r, err)
@@ -174,8 +175,8 @@ func (f *Forwarder) newProxy() *httputil.ReverseProxy {
 		},
 		Transport:  roundTripper{f},
 		BufferPool: bufferPool{},
-		// Bodies of known length are sent on after 20 ms at most; those without
-		// and event streams at once, which net/http/httputil sees to.
+		// Bodies of known length are flushed within 20 ms. net/http/httputil flushes bodies of
+		// unknown length and event streams at once.
 		FlushInterval: 20 * time.Millisecond,
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			r.Context().Value(routeKey{}).(*Route).failed(err)
@@ -184,7 +185,7 @@ func (f *Forwarder) newProxy() *httputil.ReverseProxy {
 	}
 }
 
-// bufferPool lends memory to net/http/httputil.
+// bufferPool provides memory to net/http/httputil.
 type bufferPool struct{}
 
 func (bufferPool) Get() []byte  { return lend.TakeLarge() }
@@ -197,15 +198,15 @@ func (w slogWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// onward reports whether a request that could not be forwarded may go to a
-// backend that is spoken to in another way.
+// onward reports whether a request that could not be forwarded may go to a backend that speaks
+// another version of HTTP.
 func (f *Forwarder) onward(ctx context.Context, r *http.Request, to *Route, err error) bool {
 	return ctx.Err() == nil && !to.body.touched() && mayRepeat(r.Method, err) && to.used != nil &&
 		f.tryAnother(to.Endpoint, to.used, err)
 }
 
-// tryAnother reports whether err says that the backend cannot be reached, and
-// takes one whose origin is down out of turn.
+// tryAnother reports whether err means that the backend cannot be reached. If the origin is
+// down, it takes the backend out of turn.
 func (f *Forwarder) tryAnother(ep *routing.Endpoint, b *routing.Backend, err error) bool {
 	var down *wire.OriginError
 	if errors.As(err, &down) {

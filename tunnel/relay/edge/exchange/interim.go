@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/relay/edge/message"
 )
 
-// interim passes an interim answer (1xx) on.
+// interim passes on an interim answer (1xx).
 func (w *Writer) interim(status int, fields http.Header) {
 	h := w.Header()
 	maps.Insert(h, message.EndToEnd(fields, fields["Connection"]))
@@ -21,22 +21,22 @@ func (w *Writer) interim(status int, fields http.Header) {
 	}
 }
 
-// interims are the interim answers to one attempt by HTTP/2. They are passed on beside
-// the transport: what reads an origin's connection brings all visitors' answers, and
-// must wait for none of them.
+// interims are the interim answers to one attempt by HTTP/2. They are passed on outside the
+// transport's read loop, which reads the answers for all visitors from an origin's connection
+// and must not wait for any of them.
 type interims struct {
 	w       *Writer
 	changes *message.Changes
 
-	passing sync.WaitGroup // has one while the list is passed on
+	passing sync.WaitGroup // counts one while the list is being passed on
 
 	mu    sync.Mutex
 	count int
-	list  []func() // to pass on, the first of them now
+	list  []func() // still to pass on; the first is in progress
 	over  bool
 }
 
-// follow returns a context of a request whose interim answers these are.
+// follow returns a context for a request that makes i receive its interim answers.
 func (i *interims) follow(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: i.got})
 }
@@ -61,7 +61,7 @@ func (i *interims) got(status int, fields textproto.MIMEHeader) error {
 	return nil
 }
 
-// pass passes on what is in the list, and what comes meanwhile.
+// pass passes on what is in the list and whatever is added meanwhile.
 func (i *interims) pass() {
 	for {
 		i.mu.Lock()
@@ -78,7 +78,7 @@ func (i *interims) pass() {
 	}
 }
 
-// end takes no more, and waits until the visitor has all that came.
+// end accepts no more and waits until the visitor has all that arrived.
 func (i *interims) end() {
 	i.mu.Lock()
 	i.over = true

@@ -25,8 +25,8 @@ func (c *copies) WriteHeader(status int) {
 	}
 }
 
-// TestHeadersOfInterimAnswersAreCopied: what writes them may go on after the visitor has
-// gone, beside whoever changes the header for what comes next.
+// TestHeadersOfInterimAnswersAreCopied matters because the code that writes them may go on
+// after the visitor has gone, while the header is changed for the next answer.
 func TestHeadersOfInterimAnswersAreCopied(t *testing.T) {
 	visitor := &copies{ResponseWriter: httptest.NewRecorder()}
 	w := NewWriter(visitor, new(shape.Meter), httptest.NewRequest(http.MethodGet, "/", nil))

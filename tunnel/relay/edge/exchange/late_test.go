@@ -16,9 +16,9 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// TestBodyBehindItsAnswerLeavesTheConnectionWhole has the rest of a body come when its
-// answer is written: net/http watches the connection from then on, and takes any error
-// there for the visitor's end, for each request that follows.
+// TestBodyBehindItsAnswerLeavesTheConnectionWhole sends the rest of a body after its answer
+// has been written. From then on net/http watches the connection, and takes any error on it
+// for the end of the visitor in every request that follows.
 func TestBodyBehindItsAnswerLeavesTheConnectionWhole(t *testing.T) {
 	for name, after := range map[string]time.Duration{"in time": time.Second, "at the last moment": visitor.LingerTime, "too late": 2 * visitor.LingerTime} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestBodyBehindItsAnswerLeavesTheConnectionWhole(t *testing.T) {
 	}
 }
 
-// TestUploadBehindItsAnswerIsWaitedForWhileItMoves is about who is waited for how long.
+// TestUploadBehindItsAnswerIsWaitedForWhileItMoves checks how long each side is waited for.
 func TestUploadBehindItsAnswerIsWaitedForWhileItMoves(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -124,8 +124,8 @@ func TestUploadBehindItsAnswerIsWaitedForWhileItMoves(t *testing.T) {
 	}
 }
 
-// TestUploadThatWaitsForItsBandwidthMoves: it shares that with so many that its turn comes
-// less than once a second, which is no fault of its visitor's.
+// TestUploadThatWaitsForItsBandwidthMoves shares a bandwidth among so many visitors that each
+// gets its turn less than once a second, which is not the visitor's fault.
 func TestUploadThatWaitsForItsBandwidthMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, others = 8 << 10, 40

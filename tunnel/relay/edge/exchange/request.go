@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/relay/edge/message"
 )
 
-// writers lend memory for what goes to origins.
+// writers provides buffers for what goes to origins.
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, lend.Small) }}
 
 // writeHead writes the request's head to the stream.

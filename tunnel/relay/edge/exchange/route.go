@@ -14,37 +14,37 @@ import (
 	"adit/tunnel/wire"
 )
 
-// roundTripper sends a request to one of the backends that speak HTTP/2. While
-// nothing of the request's body is gone, the next is tried where one cannot be
-// reached.
+// roundTripper sends a request to one of the backends that speak HTTP/2. If one cannot be
+// reached and none of the request's body has been sent, it tries the next.
 type roundTripper struct{ *Forwarder }
 
-// Route is what was found for a request: where it goes, and what the origin is told of
-// it. It is to be left when the request has ended.
+// Route says where a request goes and what the origin is told about it. Leave must be called
+// when the request has ended.
 type Route struct {
 	Endpoint *routing.Endpoint
-	Target   string // what the visitor asks for
+	Target   string // what the visitor asked for
 	Way      message.Way
 	Visit    origin.Visit
-	Conn     any // that the request came by; see origin.Want
+	Conn     any // the connection that the request came on; see origin.Want
 
 	grpc    bool
-	upgrade string             // the protocol that the visitor asks to change to; empty: none
-	body    *countedBody       // of the request; nil without one
-	waits   *backlog.Held      // of what the visitor sends; nil by HTTP/1, and without a body
-	stream  bool               // a change of protocol was asked for by extended CONNECT
-	h1, h2  []*routing.Backend // by how they are spoken to, in the order in which to try them
+	upgrade string             // the protocols that the visitor asks to change to; empty: none
+	body    *countedBody       // of the request; nil if there is none
+	waits   *backlog.Held      // the data that the visitor sends; nil over HTTP/1 and without a body
+	stream  bool               // the change of protocol was requested by extended CONNECT
+	h1, h2  []*routing.Backend // by HTTP version, in the order in which to try them
 	h2first bool
 	only    bool             // there is one backend
 	ctx     context.Context  // of what is forwarded by HTTP/2
 	w       *Writer          // answers it
 	giveUp  func()           // ends the visit
-	failed  func(error)      // answers a visitor whose request could not be forwarded by HTTP/2
-	used    *routing.Backend // who answered, or was tried last
-	held    *routing.Backend // whose visitors this is counted among
+	failed  func(error)      // answers a visitor if the request could not be forwarded by HTTP/2
+	used    *routing.Backend // the backend that answered, or was tried last
+	held    *routing.Backend // the backend that counts this request
 }
 
-// choose sorts the endpoint's backends. Who signs in by a connection to one goes on there.
+// choose sorts the endpoint's backends. A visitor who is signing in on a connection to one of
+// them stays with that one.
 func (to *Route) choose(r *http.Request) {
 	list := to.Endpoint.PickFor(to.Target)
 	to.only = len(list) < 2
@@ -74,8 +74,8 @@ func (to *Route) choose(r *http.Request) {
 // byHTTP2 reports whether a backend is spoken to by HTTP/2.
 func (to *Route) byHTTP2(b *routing.Backend) bool { return to.grpc || b.HTTP2 && to.upgrade == "" }
 
-// more returns order with what has come behind the endpoint since, where the last one's
-// agent is gone: its next process may be there already.
+// more returns order with the backends that have been attached since, if the agent of the last
+// one is gone: its next process may already be there.
 func (to *Route) more(order []*routing.Backend) []*routing.Backend {
 	last := order[len(order)-1]
 	if last.Agent.Session.Err() == nil {
@@ -83,13 +83,13 @@ func (to *Route) more(order []*routing.Backend) []*routing.Backend {
 	}
 	for _, b := range to.Endpoint.PickFor(to.Target) {
 		if to.byHTTP2(b) == to.byHTTP2(last) && !slices.Contains(order, b) {
-			order = append(slices.Clip(order), b) // the list may be the endpoint's own
+			order = append(slices.Clip(order), b) // the list may belong to the endpoint
 		}
 	}
 	return order
 }
 
-// take counts the request among b's visitors in place of another's.
+// take counts the request for b instead of another backend.
 func (to *Route) take(b *routing.Backend) {
 	to.Leave()
 	to.used, to.held = b, b
@@ -99,10 +99,10 @@ func (to *Route) take(b *routing.Backend) {
 	}
 }
 
-// Used is who answered, or was tried last; nil: nobody was.
+// Used returns the backend that answered, or was tried last; nil if there was none.
 func (to *Route) Used() *routing.Backend { return to.used }
 
-// Leave counts the request among nobody's visitors any more.
+// Leave stops counting the request.
 func (to *Route) Leave() {
 	if to.held != nil {
 		to.held.Leave()
@@ -119,7 +119,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		b := order[i]
 		to.take(b)
 		hints := &interims{w: to.w, changes: b.Answers}
-		// Not r's own context: httputil would pass on interim answers from it.
+		// r's own context would make httputil pass on interim answers as well.
 		out, end := to.attempt(r.WithContext(hints.follow(to.ctx)))
 		out = b.Inward(out, &to.Way)
 		if b.HostHeader != "" && b.HostHeader != r.Host || b.Unshared || b.Requests != nil || b.Prefix() != "" {
@@ -127,7 +127,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			if b.HostHeader != "" {
 				out.Host = b.HostHeader
 			}
-			if b.Unshared { // the transport pools by this name
+			if b.Unshared { // the transport pools connections by this name
 				out.URL.Host = to.Visit.Visitor.String()
 			}
 			if b.Requests != nil {
@@ -138,7 +138,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		}
 		if to.body != nil {
-			to.body.onward = out.Trailer // the copy's, which this backend is sent; nobody reads the body now
+			to.body.onward = out.Trailer // the trailer of the copy that this backend is sent; nobody is reading the body now
 		}
 		resp, err := b.Origin().RoundTrip(out)
 		if err == nil {
@@ -170,15 +170,15 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, origin.ErrNoAgent
 }
 
-// noContent is the body of an answer that has none. Where its head tells a length
-// nevertheless (RFC 9110, section 8.6), net/http takes the answer for broken.
+// noContent is the body of an answer without one. If the head gives a length nevertheless (RFC
+// 9110, section 8.6), net/http would treat the answer as broken.
 type noContent struct{ io.Closer }
 
 func (noContent) Read([]byte) (int, error) { return 0, io.EOF }
 
-// mayRepeat reports whether a request may be sent to another backend: what has
-// perhaps reached an origin may only if it says that twice is as good as once
-// (RFC 9110, section 9.2.2).
+// mayRepeat reports whether a request may be sent to another backend. A request that may have
+// reached an origin may only be repeated if its method is idempotent (RFC 9110, section
+// 9.2.2).
 func mayRepeat(method string, err error) bool {
 	var down *wire.OriginError
 	if errors.Is(err, origin.ErrNoAgent) || errors.As(err, &down) {
@@ -191,7 +191,7 @@ func mayRepeat(method string, err error) bool {
 	return false
 }
 
-// Asks says for whom a request by HTTP/2 opens a stream; see origin.Config.
+// Asks returns the visitor for whom an HTTP/2 request opens a stream; see origin.Config.
 func Asks(ctx context.Context) (v origin.Visit, only bool) {
 	if to, _ := ctx.Value(routeKey{}).(*Route); to != nil {
 		return to.Visit, to.only

@@ -19,8 +19,8 @@ var (
 	errNotSwitched = errors.New("the origin answers and does not change to the protocol that was asked for")
 )
 
-// notSwitched gives up an answer that is a success and changes nothing. To who asked by
-// extended CONNECT that status would say that the protocol is spoken from here on (RFC
+// notSwitched discards a successful answer that does not change the protocol. A visitor who
+// used extended CONNECT would take that status to mean that the protocol has changed (RFC
 // 8441, section 5). The error is for Config.Explain.
 func (x *exchange) notSwitched() error {
 	x.stop()
@@ -29,8 +29,8 @@ func (x *exchange) notSwitched() error {
 	return errNotSwitched
 }
 
-// switchOver passes a change of protocol on (WebSocket), and then bytes both
-// ways until both have ended. The error is for Config.Explain.
+// switchOver passes a change of protocol on (WebSocket), and then copies bytes both ways until
+// both directions have ended. The error is for Config.Explain.
 func (x *exchange) switchOver(answer *http.Response) error {
 	s := x.stream
 	defer s.Close()
@@ -56,7 +56,7 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	h.Set("Upgrade", answer.Header.Get("Upgrade"))
 	if err := message.WriteSwitch(rw.Writer, h); err != nil {
 		s.Conn.Reset()
-		if errors.Is(err, websocket.ErrAccept) { // nothing is answered yet
+		if errors.Is(err, websocket.ErrAccept) { // nothing has been answered yet
 			return err
 		}
 		return nil
@@ -76,7 +76,8 @@ func (x *exchange) switchOver(answer *http.Response) error {
 	return nil
 }
 
-// bufferedFirst reads what a buffered reader holds, and then past it.
+// bufferedFirst returns a reader of what a buffered reader holds, followed by what is
+// underneath.
 func bufferedFirst(b interface {
 	Buffered() int
 	Peek(int) ([]byte, error)

@@ -91,8 +91,8 @@ func (l conns) Close() error {
 	return nil
 }
 
-// TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead has visitors ask for more than
-// anybody can keep, and take the beginning of it.
+// TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead has visitors request more than can be kept,
+// and read only the beginning.
 func TestAnswersByHTTP2AreNotKeptForWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		origin := &zeros{conns: make(conns)}

@@ -16,32 +16,32 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 )
 
-// errNotWanted ends the upload of a body that the origin answered without.
+// errNotWanted ends the upload of a body that the origin did not wait for.
 var errNotWanted = errors.New("the origin has answered without the body")
 
-// upload is a request's body on its way to the origin, by a goroutine of its own.
+// upload sends a request's body to the origin, in a separate goroutine.
 type upload struct {
 	body  *countedBody
 	asked bool          // the visitor waits for 100 Continue
-	goOn  chan struct{} // closed when the body may go, or need not
+	goOn  chan struct{} // closed when the body may be sent, or is not needed
 	done  chan struct{}
 
-	moved   atomic.Int64 // how many bytes have gone
-	reading atomic.Bool  // it waits for the visitor
+	moved   atomic.Int64 // bytes sent
+	reading atomic.Bool  // waiting for the visitor
 
 	mu       sync.Mutex
 	gone     bool // goOn is closed
-	unwanted bool // there was an answer before the body was asked for
+	unwanted bool // the answer came before the body was asked for
 	begun    bool // the body is being read
 	settled  bool // the answer has begun, or will not come
-	over     bool // released before it began: the body is another's to read
+	over     bool // released before it began: the body is left for others to read
 
-	// Set before done is closed.
+	// err and source are set before done is closed.
 	err    error
-	source error // err, where it is the visitor's
+	source error // err, if the visitor caused it
 }
 
-// upload begins to send the request's body.
+// upload starts to send the request's body.
 func (x *exchange) upload() *upload {
 	u := &upload{body: x.w.body, asked: x.w.body.asked, goOn: make(chan struct{}), done: make(chan struct{})}
 	s, limit, changes := x.stream, x.of.cfg.OriginTime, x.backend.Requests
@@ -53,7 +53,7 @@ func (x *exchange) upload() *upload {
 		}
 		if u.err = u.send(s, x.r, changes); u.err != nil {
 			if u.source != nil {
-				s.Conn.Reset() // or the origin would take a part for the whole
+				s.Conn.Reset() // or the origin would take a part of the body for all of it
 			} else {
 				x.w.body.drain()
 			}
@@ -68,7 +68,8 @@ func (x *exchange) upload() *upload {
 	return u
 }
 
-// begin waits for the origin's word, for some time, if the visitor does.
+// begin waits, for a limited time, for the origin to ask for the body, if the visitor waits
+// for that. It reports whether to send the body.
 func (u *upload) begin() bool {
 	if u.asked {
 		timer := time.NewTimer(origin.ContinueWait)
@@ -84,7 +85,7 @@ func (u *upload) begin() bool {
 	return u.begun
 }
 
-// proceed lets the body go.
+// proceed allows the body to be sent.
 func (u *upload) proceed() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,8 +95,8 @@ func (u *upload) proceed() {
 	}
 }
 
-// answered notes the origin's answer: it need not be waited for, and a body
-// that was not asked for does not go.
+// answered notes that the origin has answered. The wait for the answer ends, and a body that
+// was not asked for is not sent.
 func (u *upload) answered(s *origin.Stream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,7 +108,7 @@ func (u *upload) answered(s *origin.Stream) {
 	}
 }
 
-// broken is why the visitor's body did not come whole.
+// broken returns why the visitor's body did not arrive completely, or nil.
 func (u *upload) broken() error {
 	select {
 	case <-u.done:
@@ -117,7 +118,7 @@ func (u *upload) broken() error {
 	}
 }
 
-// finished reports whether all of the body has gone.
+// finished reports whether the whole body has been sent.
 func (u *upload) finished() bool {
 	select {
 	case <-u.done:
@@ -127,23 +128,23 @@ func (u *upload) finished() bool {
 	}
 }
 
-// declined reports whether the body does not go, as the origin has answered before the
-// visitor was told to send it.
+// declined reports whether the body is not sent because the origin answered before the visitor
+// was told to send it.
 func (u *upload) declined() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.asked && u.unwanted && !u.begun
 }
 
-// cut notes that the stream is broken. What comes of the body is still taken.
+// cut notes that the stream is broken. What arrives of the body is still read.
 func (u *upload) cut() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.settled = true
 }
 
-// release ends an upload that has not begun, and reports whether it has. Its
-// stream must be broken by then, or have all of the body.
+// release prevents an upload from beginning, and reports whether it has begun. By then its
+// stream must be broken or have the whole body.
 func (u *upload) release() (begun bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -155,7 +156,8 @@ func (u *upload) release() (begun bool) {
 	return u.begun
 }
 
-// linger waits for the end of the upload, for some time, and reports whether it has come.
+// linger waits for the end of the upload, for a limited time, and reports whether it has
+// ended.
 func (u *upload) linger() bool { return u.within(visitor.LingerTime) }
 
 // soon waits a moment and reports whether the upload has ended.
@@ -168,9 +170,9 @@ func (u *upload) soon() bool {
 	return u.within(50 * time.Millisecond)
 }
 
-// goesOn waits for the end of the upload as long as it moves, until ctx ends. The visitor may
-// be silent for patience; the origin may take nothing for LingerTime. To wait for a bandwidth
-// that others have is to move.
+// goesOn waits for the end of the upload as long as it makes progress, until ctx ends. The
+// visitor may pause for patience, and the origin for LingerTime. Waiting for shared bandwidth
+// counts as progress.
 func (u *upload) goesOn(ctx context.Context, patience time.Duration) {
 	tick := time.NewTicker(endlessBody)
 	defer tick.Stop()
@@ -206,7 +208,7 @@ func (u *upload) within(d time.Duration) bool {
 	}
 }
 
-// send copies the body, in chunks if its length is not known.
+// send copies the body, in chunks if its length is unknown.
 func (u *upload) send(s *origin.Stream, r *http.Request, changes *message.Changes) error {
 	if r.ContentLength > 0 {
 		n, err := u.copy(s.Conn, r.Body, nil)
@@ -228,7 +230,7 @@ func (u *upload) send(s *origin.Stream, r *http.Request, changes *message.Change
 	return message.WriteEnd(w, r, changes)
 }
 
-// copy moves the body and calls after, if that is set, after each part.
+// copy copies the body and, if after is not nil, calls it after each part.
 func (u *upload) copy(dst io.Writer, src io.Reader, after func() error) (total int64, err error) {
 	var mem lend.Buffer
 	defer mem.Return()
@@ -271,7 +273,7 @@ func (c chunks) Write(b []byte) (int, error) {
 		i--
 		size[i] = digits[n&15]
 	}
-	_, _ = c.w.Write(size[i:]) // a bufio.Writer keeps its error
+	_, _ = c.w.Write(size[i:]) // a bufio.Writer remembers its error
 	_, _ = c.w.WriteString("\r\n")
 	_, _ = c.w.Write(b)
 	_, err := c.w.WriteString("\r\n")

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// watch notices until end that a visitor by HTTP/1.1 leaves whose body was not asked for:
-// net/http looks for that behind the body alone, and the origin would work on for nobody
-// until something is written. What comes of the body nevertheless is taken.
+// watch notices, until end is called, if an HTTP/1.1 visitor leaves whose body was not asked
+// for. net/http only checks for that after the body, so the origin would go on working for
+// nobody until something is written. Whatever arrives of the body is discarded.
 func (x *exchange) watch() (end func()) {
 	body := x.w.body
 	if x.body == nil || !body.http1 || !x.body.declined() {
@@ -27,8 +27,8 @@ func (x *exchange) watch() (end func()) {
 		if over.Swap(true) {
 			return
 		}
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now()) // one that has ended is read to its end
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now()) // unblocks the drain; a body that has ended is still read to its end
 		watching.Wait()
-		x.w.CloseAfter() // what met that deadline may have been net/http, which takes the visitor for gone
+		x.w.CloseAfter() // the deadline may have hit net/http's own read, which then takes the visitor for gone
 	}
 }

@@ -16,54 +16,54 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// Writer answers a visitor, and counts what it is sent, also after a change of protocol.
+// Writer writes a visitor's answer and counts its bytes, even after a change of protocol.
 type Writer struct {
 	http.ResponseWriter
 	meter *shape.Meter
-	ctx   context.Context // of the request, for writes that wait
-	// Visit is the visitor's, once it has entered.
+	ctx   context.Context // of the request; ends writes that wait
+	// Visit is set once the visitor has entered.
 	Visit *presence.Visit
-	// Refused is the rule that has ended the visit before it was answered; empty: none.
+	// Refused is the rule that ended the visit before it was answered; empty means none.
 	Refused string
 	in, out atomic.Int64
 	status  int
 	aborted bool
-	// answered is when the answer was written; zero: nothing was forwarded.
+	// answered is when the answer had been written; zero if nothing was forwarded.
 	answered time.Time
-	body     *countedBody // of the request; nil without one
-	upload   *upload      // of body, by HTTP/1.1; nil without one
-	// AltSvc is where else the site is, in place of the origin's own word.
+	body     *countedBody // of the request; nil if there is none
+	upload   *upload      // of the body, over HTTP/1.1; nil if there is none
+	// AltSvc replaces the origin's own Alt-Svc.
 	AltSvc       []string
-	ending       sync.Mutex // guards the next two
+	ending       sync.Mutex // guards the two fields below
 	given, ended bool
-	http10       bool // the visitor knows no interim answers (RFC 9110, section 15.2)
+	http10       bool // the visitor does not support interim answers (RFC 9110, section 15.2)
 }
 
-// NewWriter returns a writer that answers r by w, and counts by meter.
+// NewWriter returns a Writer that answers r through w and counts with meter.
 func NewWriter(w http.ResponseWriter, meter *shape.Meter, r *http.Request) *Writer {
 	return &Writer{ResponseWriter: w, meter: meter, ctx: r.Context(), http10: !r.ProtoAtLeast(1, 1)}
 }
 
-// Unwrap lets http.ResponseController reach the writer underneath.
+// Unwrap lets http.ResponseController reach the underlying writer.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// CountIn counts bytes of the request.
+// CountIn counts n bytes of the request.
 func (w *Writer) CountIn(n int) {
 	w.in.Add(int64(n))
 	w.meter.CountIn(n)
 }
 
-// Bytes are those of the request and of its answer.
+// Bytes returns the bytes of the request and of its answer so far.
 func (w *Writer) Bytes() (in, out int64) { return w.in.Load(), w.out.Load() }
 
-// Answered is when the answer was written, before what was left of the request's body was
-// waited for; zero: nothing was forwarded.
+// Answered returns when the answer had been written, before the wait for the rest of the
+// request's body. It is zero if nothing was forwarded.
 func (w *Writer) Answered() time.Time { return w.answered }
 
-// Aborted reports whether the answer broke half-way through.
+// Aborted reports whether the answer broke off.
 func (w *Writer) Aborted() bool { return w.aborted }
 
-// Code is the answer's status; 499: there is none, for the visitor has gone.
+// Code returns the answer's status, or 499 if there is none because the visitor has gone.
 func (w *Writer) Code() int {
 	if w.aborted && w.status == 0 {
 		return 499
@@ -80,7 +80,7 @@ func (w *Writer) WriteHeader(status int) {
 		return
 	}
 	if status < 200 || status == http.StatusNoContent || status == http.StatusNotModified {
-		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6; of a 304 that of another answer
+		delete(w.Header(), "Content-Length") // RFC 9110, section 8.6; in a 304 it is another answer's
 	}
 	if asked := w.body != nil && w.body.asked; !final && (asked || status == http.StatusContinue) {
 		if asked {
@@ -97,12 +97,12 @@ func (w *Writer) WriteHeader(status int) {
 			delete(header, "Alt-Svc")
 		}
 		if _, typed := header["Content-Type"]; !typed {
-			header["Content-Type"] = nil // it is the origin's to say; no guess
+			header["Content-Type"] = nil // no guessing: the type is up to the origin
 		}
 	}
 	if !final {
-		// By HTTP/2 net/http may still read the header when the visitor has just gone, and
-		// this returns: with this field it takes a copy, and leaves the field out.
+		// Over HTTP/2, net/http may still read the header after this returns, if the visitor
+		// has just gone. With this field set, it works on a copy and leaves the field out.
 		w.Header()["Content-Length"] = nil
 		defer delete(w.Header(), "Content-Length")
 	}
@@ -113,7 +113,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return w.meter.Out().Write(w.ctx, writerFunc(w.write), b)
 }
 
-// write writes what has waited for its turn.
+// write writes b once its bandwidth is available.
 func (w *Writer) write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.out.Add(int64(n))
@@ -121,7 +121,7 @@ func (w *Writer) write(b []byte) (int, error) {
 	return n, err
 }
 
-// Hijack is asked for by a change of protocol (WebSocket).
+// Hijack takes over the connection for a change of protocol (WebSocket).
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite passes the end of one direction on.
+// CloseWrite closes the direction towards the visitor.
 func (c *countedConn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -161,21 +161,21 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Moved is how many bytes have moved in either direction.
+// Moved returns how many bytes have moved, in either direction.
 func (w *Writer) Moved() int64 { return w.in.Load() + w.out.Load() }
 
-// GiveUp ends what is being written after a while, in which a visitor who reads
-// can still be told why.
+// GiveUp ends what is being written, after a delay in which a visitor who reads can still be
+// told why.
 func (w *Writer) GiveUp() {
 	w.ending.Lock()
 	defer w.ending.Unlock()
-	if !w.ended && !w.given { // a later one would put it off
+	if !w.ended && !w.given { // a second deadline would be later
 		w.given = true
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(visitor.LingerTime)) // else it ends with its connection
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(visitor.LingerTime)) // if this fails, the write ends with its connection
 	}
 }
 
-// Over ends the power of GiveUp: the connection may be another request's.
+// Over makes GiveUp harmless: the connection may already serve another request.
 func (w *Writer) Over() {
 	w.ending.Lock()
 	defer w.ending.Unlock()
@@ -185,11 +185,10 @@ func (w *Writer) Over() {
 	}
 }
 
-// settle ends what is left of the request's body once its answer is written. It
-// is read to its end, or the connection ends with the answer: whatever else
-// comes on it is no request. (With full duplex net/http does neither: it goes on
-// in the midst of a body whose reading broke, and gives up a connection whose
-// body nobody read.)
+// settle deals with what is left of the request's body once its answer is written. Either the
+// body is read to its end, or the connection closes after the answer, since what else arrives
+// on it is not a request. With full duplex, net/http does neither: it goes on in the middle of
+// a body whose reading failed, and drops a connection whose body nobody has read.
 func (w *Writer) settle() {
 	c := w.body
 	if c == nil {
@@ -201,18 +200,18 @@ func (w *Writer) settle() {
 			u.release()
 		}
 		if !u.soon() {
-			// By HTTP/2 and HTTP/3 the end of the answer comes behind this, and whoever has
-			// stopped sending because of the answer waits for it.
+			// Over HTTP/2 and HTTP/3 the end of the answer follows this function, and a
+			// visitor who has stopped sending because of the answer waits for it.
 			ended := c.http1 && w.complete() && control.Flush() == nil && u.linger()
 			u.release()
 			if !ended {
 				if control.SetReadDeadline(time.Now()) != nil {
-					return // its reading ends with the handler
+					return // reading ends when the handler returns
 				}
 				<-u.done
 				if c.http1 {
-					// Whoever of net/http met that deadline takes the visitor for gone, and
-					// the connection's next requests for given up.
+					// If net/http itself ran into that deadline, it takes the visitor for gone
+					// and would abandon the next requests on the connection.
 					w.CloseAfter()
 				}
 			}
@@ -233,15 +232,15 @@ func (w *Writer) settle() {
 	}
 }
 
-// complete reports whether a visitor has all of its answer before the handler
-// has returned: there is no end of chunks to come.
+// complete reports whether a visitor has the whole answer before the handler returns, because
+// no final chunk is needed.
 func (w *Writer) complete() bool {
 	return !w.aborted && w.Header().Get("Content-Length") != ""
 }
 
-// CloseAfter has the server close a connection of HTTP/1 after the answer, and
-// say so if that has not begun. MaxBytesReader promises it for a body that is
-// over its limit, and nothing else in net/http does.
+// CloseAfter makes the server close an HTTP/1 connection after the answer, and announce that
+// if the answer has not begun. MaxBytesReader does so for a body that is over its limit, and
+// net/http has no other way.
 func (w *Writer) CloseAfter() {
 	server := w.ResponseWriter
 	for {
@@ -251,5 +250,5 @@ func (w *Writer) CloseAfter() {
 		}
 		server = outer.Unwrap()
 	}
-	_, _ = io.Copy(io.Discard, http.MaxBytesReader(server, io.NopCloser(strings.NewReader("x")), 0)) // it is over
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(server, io.NopCloser(strings.NewReader("x")), 0)) // one byte, which is over the limit
 }

@@ -1,7 +1,6 @@
-// Package flows tells apart the UDP flows that share a session's datagrams: it gives
-// each a number, and brings what an agent sends to the flow that it is for, fragments
-// put together. Where visitors' packets come from, and what a flow may carry, is
-// decided above it.
+// Package flows multiplexes UDP flows over a session's datagrams: it numbers the flows,
+// reassembles fragments, and delivers what an agent sends to the flow that it is for. Its
+// callers receive the visitors' packets and decide what a flow may carry.
 package flows
 
 import (
@@ -13,26 +12,26 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Flow is where a session's datagrams of one number go: a visitor here, or
-// one on another node.
+// Flow receives a session's datagrams with one number. It belongs to a visitor here, or on
+// another node.
 type Flow interface {
-	Endpoint() uint32       // its number within the session
-	Take(payloads [][]byte) // valid until it returns; it may change the list
-	Over()                  // the agent has ended it
+	Endpoint() uint32       // the endpoint's number within the session
+	Take(payloads [][]byte) // payloads is valid until Take returns, which may change the slice
+	Over()                  // called when the agent has ended the flow
 }
 
-// Table finds the flows of a session by number. The zero value has none.
+// Table finds the flows of a session by number. The zero value is empty.
 type Table struct {
 	mu    sync.RWMutex
 	next  uint32
 	flows map[uint32]Flow
 
-	reading sync.Mutex // held by Bring, and guards parts
+	reading sync.Mutex // held by Bring; guards parts
 	parts   wire.Reassembly
 }
 
-// Add gives f a number that no other flow has, which numbered is told before
-// anybody finds f by it.
+// Add gives f a number that no other flow has. It stores the number in numbered before f can
+// be found by it.
 func (t *Table) Add(f Flow, numbered *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,20 +51,20 @@ func (t *Table) get(n uint32) Flow {
 	return t.flows[n]
 }
 
-// Remove forgets a flow.
+// Remove removes a flow.
 func (t *Table) Remove(n uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.flows, n)
 }
 
-// Serve brings what the session receives to the flows, until it or ctx ends.
+// Serve delivers what the session receives to the flows, until the session or ctx ends.
 func (t *Table) Serve(ctx context.Context, s link.Session) error {
 	answers := answers{of: t, parts: new(wire.Reassembly)}
 	return link.ServeDatagrams(ctx, s, answers.bring)
 }
 
-// Bring brings one message that was received elsewhere to its flow.
+// Bring delivers one message that was received elsewhere.
 func (t *Table) Bring(b []byte) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -73,14 +72,14 @@ func (t *Table) Bring(b []byte) {
 	answers.bring([][]byte{b})
 }
 
-// answers brings an agent's messages to flows: those of one that follow each other
-// go together.
+// answers delivers an agent's messages to flows, in batches of consecutive messages for the
+// same flow.
 type answers struct {
 	of    *Table
-	parts *wire.Reassembly // of payloads that came in fragments
+	parts *wire.Reassembly // reassembles fragmented payloads
 
-	flow   Flow   // of list
-	number uint32 // the flow's
+	flow   Flow   // that list is for
+	number uint32 // number of flow
 	list   [][]byte
 }
 
@@ -110,7 +109,7 @@ func (w *answers) take(f Flow, d wire.Flow) {
 		w.flush()
 		f.Over()
 		return
-	case wire.FlowWithheld, wire.FlowFrom: // what is no agent's to say
+	case wire.FlowWithheld, wire.FlowFrom: // an agent must not send these
 		return
 	case wire.FlowFragment:
 		payload = w.parts.Add(d)
@@ -120,7 +119,7 @@ func (w *answers) take(f Flow, d wire.Flow) {
 	}
 }
 
-// flush gives the flow what has gathered for it.
+// flush delivers the batch.
 func (w *answers) flush() {
 	if w.flow != nil {
 		w.flow.Take(w.list)
@@ -129,7 +128,7 @@ func (w *answers) flush() {
 	w.flow, w.list = nil, w.list[:0]
 }
 
-// Relayed is a flow of a visitor on another node, on the way to an agent here.
+// Relayed is a flow from a visitor on another node to an agent on this one.
 type Relayed struct {
 	table   *Table
 	session link.Session
@@ -143,15 +142,15 @@ type Relayed struct {
 	buf    []byte
 }
 
-// Relay begins a flow of the session. answer is told of every packet of the origin's,
-// and over of the flow's end by the agent; neither may wait.
+// Relay begins a flow on the session. answer is called for every packet from the origin, and
+// over when the agent ends the flow; neither may block.
 func (t *Table) Relay(s link.Session, endpoint uint32, answer func(payload []byte), over func()) *Relayed {
 	r := &Relayed{table: t, session: s, to: endpoint, answer: answer, ended: over}
 	t.Add(r, &r.number)
 	return r
 }
 
-// Endpoint is the number of the endpoint within the session.
+// Endpoint returns the number of the endpoint within the session.
 func (r *Relayed) Endpoint() uint32 { return r.to }
 
 // Take passes on what the origin has sent.
@@ -161,7 +160,7 @@ func (r *Relayed) Take(payloads [][]byte) {
 	}
 }
 
-// Over ends the flow, which the agent has ended.
+// Over is called when the agent has ended the flow.
 func (r *Relayed) Over() {
 	r.table.Remove(r.number)
 	r.ended()
@@ -173,10 +172,10 @@ func (r *Relayed) Send(payload []byte) {
 	s := r.session
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.buf, _ = wire.SplitFlow(r.buf, out, s.MaxDatagram(), s.SendDatagram) // a lost packet is UDP's own
+	r.buf, _ = wire.SplitFlow(r.buf, out, s.MaxDatagram(), s.SendDatagram) // UDP packets may be lost
 }
 
-// From tells the agent whose the flow is.
+// From tells the agent who the flow's visitor is.
 func (r *Relayed) From(who wire.From) { _ = r.session.SendDatagram(who.Datagram(r.to, r.number)) }
 
 // Withheld tells the agent that an answer was not passed on.

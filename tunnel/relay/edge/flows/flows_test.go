@@ -24,8 +24,8 @@ func (v *listener) Take(payloads [][]byte) {
 	}
 }
 
-// TestAnswersOfOneFlowGoTogether has answers of two flows come at once, with the
-// end of one, parts of a large one, another endpoint's and nonsense among them.
+// TestAnswersOfOneFlowGoTogether mixes answers of two flows with the end of one, fragments of
+// a large answer, another endpoint's answers and nonsense.
 func TestAnswersOfOneFlowGoTogether(t *testing.T) {
 	var table Table
 	a, b := &listener{of: 1}, &listener{of: 2}
@@ -58,8 +58,8 @@ func TestAnswersOfOneFlowGoTogether(t *testing.T) {
 	}
 }
 
-// TestFlowNumbersOfOldFlowsAreNotGivenAgain has the numbers begin anew, as they do
-// after 2^32 flows of one session.
+// TestFlowNumbersOfOldFlowsAreNotGivenAgain makes the numbers wrap around, as they do after
+// 2^32 flows of one session.
 func TestFlowNumbersOfOldFlowsAreNotGivenAgain(t *testing.T) {
 	var table Table
 	old, fresh := &Relayed{}, &Relayed{}

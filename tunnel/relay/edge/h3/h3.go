@@ -1,5 +1,6 @@
-// Package h3 serves visitors by HTTP/3: it lets their connections in, tells when one asks
-// for nothing, and has requests be answered as those of HTTP/1.1 and HTTP/2 are.
+// Package h3 serves visitors over HTTP/3: it admits their connections, reports when a
+// connection is idle, and has requests answered in the same way as those over HTTP/1.1 and
+// HTTP/2.
 package h3
 
 import (
@@ -26,27 +27,27 @@ import (
 
 const (
 	streams = 250     // requests of one connection at once
-	Window  = 6 << 20 // of bytes that a connection may send ahead of its readers
-	// unproved is how many handshakes may be under way before a visitor must
-	// first show that its address is no forgery (RFC 9000, section 8.1.2).
+	Window  = 6 << 20 // bytes that a connection may send ahead of their readers
+	// unproved is how many handshakes may be in progress before visitors must first prove that
+	// their address is not forged (RFC 9000, section 8.1.2).
 	unproved = 64
-	// linger is how long the end of a response may be on its way to a visitor
-	// before an edge that ends closes the connection.
+	// linger is how long a server that shuts down waits for the end of a response to reach the
+	// visitor before it closes the connection.
 	linger = time.Second
 )
 
-// Config is what a server of HTTP/3 goes by.
+// Config configures a Server.
 type Config struct {
 	Conn       net.PacketConn // the server closes it
 	ResetKey   [32]byte       // see quic.Transport; the same after a restart
 	Handler    http.Handler
-	HTTP       *http.Server // whose handler it is, as handlers know it
+	HTTP       *http.Server // the server that handlers find in their context
 	Admission  *visitor.Admission
 	HeaderSize int           // of a request, in bytes
-	HeaderTime time.Duration // to send a request's header, or the handshake
-	IdleTime   time.Duration // between requests of a connection
+	HeaderTime time.Duration // to send a request's header, or for the handshake
+	IdleTime   time.Duration // between the requests of a connection
 	OriginTime time.Duration // for an origin's response header
-	// Certificate and Ask are of a handshake, as tls.Config has them.
+	// Certificate and Ask are used in handshakes, like the functions of tls.Config.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	Ask         func(base *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error)
 	// Life ends when connections must end.
@@ -54,19 +55,19 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// Server serves HTTP/3 (RFC 9114), without early data: a request in it could
-// be a replayed one (RFC 8470).
+// Server serves HTTP/3 (RFC 9114), without early data, since a request in early data might be
+// a replay (RFC 8470).
 type Server struct {
 	cfg       Config
 	server    *http3.Server
 	transport *quic.Transport
-	ctx       context.Context // of accepting
+	ctx       context.Context // for accepting
 	stop      context.CancelFunc
-	underWay  atomic.Int64 // handshakes
-	taking    atomic.Int64 // bodies; see unread
+	underWay  atomic.Int64 // number of handshakes
+	taking    atomic.Int64 // number of bodies being read by unread.take
 }
 
-// New returns a server that serves when it is told to.
+// New returns a server, which serves once Serve is called.
 func New(cfg Config) *Server {
 	q := &Server{cfg: cfg}
 	q.ctx, q.stop = context.WithCancel(context.Background())
@@ -91,8 +92,8 @@ func New(cfg Config) *Server {
 
 type handshakeKey struct{}
 
-// admit counts a visitor's connection by its address, from its first packet to
-// its end.
+// admit counts a visitor's connection by its address, from the first packet until the
+// connection ends.
 func (q *Server) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	addr := visitor.AddrPort(info.RemoteAddr).Addr()
 	leave, err := q.cfg.Admission.Count(addr)
@@ -112,8 +113,8 @@ func (q *Server) config() (*tls.Config, *quic.Config) {
 	base := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: q.cfg.Certificate}
 	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return q.cfg.Ask(base, hello) }
 	return http3.ConfigureTLSConfig(base), &quic.Config{
-		HandshakeIdleTimeout: q.cfg.HeaderTime / 2, // twice that is the whole handshake's
-		// http3.Server ends those without a request after IdleTime. One with a request
+		HandshakeIdleTimeout: q.cfg.HeaderTime / 2, // the whole handshake may take twice that
+		// http3.Server closes connections without a request after IdleTime. One with a request
 		// may be silent for as long as its origin.
 		MaxIdleTimeout:             max(q.cfg.IdleTime, q.cfg.OriginTime),
 		MaxIncomingStreams:         streams,
@@ -122,7 +123,7 @@ func (q *Server) config() (*tls.Config, *quic.Config) {
 	}
 }
 
-// Serve takes connections until stopAccepting, and returns when they have ended.
+// Serve accepts connections until StopAccepting is called, and returns when they have ended.
 func (q *Server) Serve() error {
 	tlsConf, conf := q.config()
 	ln, err := q.transport.Listen(tlsConf, conf)
@@ -147,10 +148,10 @@ func (q *Server) Serve() error {
 	return nil
 }
 
-// StopAccepting has no more connections be accepted.
+// StopAccepting makes the server accept no more connections.
 func (q *Server) StopAccepting() { q.stop() }
 
-// serveConn serves a connection until it ends or the edge's life does.
+// serveConn serves a connection until it, or Config.Life, ends.
 func (q *Server) serveConn(conn *quic.Conn) {
 	if over, ok := conn.Context().Value(handshakeKey{}).(func()); ok {
 		over()
@@ -186,7 +187,7 @@ func closeConn(conn *quic.Conn) {
 	_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }
 
-// ServeHTTP serves a request whose header is whole.
+// ServeHTTP serves a request whose header is complete.
 func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if c := FromContext(r.Context()); c != nil {
@@ -197,14 +198,14 @@ func (q *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.cfg.Handler.ServeHTTP(w, withTrailer(r))
 	left.take(w, &q.taking)
 	dropTrailer(w, r)
-	if r.Method == http.MethodHead { // else quic-go says of a length that nobody knows that it is 0
-		_ = http.NewResponseController(w).Flush() // who has gone needs no head
+	if r.Method == http.MethodHead { // otherwise quic-go sends a length of 0 when the length is unknown
+		_ = http.NewResponseController(w).Flush() // a visitor who has gone needs no head
 	}
 }
 
-// dropTrailer has an answer end without its trailer where the visitor does not say that it
-// takes one (RFC 9110, section 6.5.1). Browsers show trailers to no page, and in Chromium
-// 156 such an answer fails by HTTP/3.
+// dropTrailer removes the trailer of an answer if the visitor does not say that it accepts
+// trailers (RFC 9110, section 6.5.1). Browsers do not show trailers to pages, and in Chromium
+// 156 such an answer fails over HTTP/3.
 func dropTrailer(w http.ResponseWriter, r *http.Request) {
 	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
 		return
@@ -222,9 +223,9 @@ func dropTrailer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withTrailer returns a request whose trailer has what was announced once its body is
-// read, as net/http has it. quic-go gives its own request another trailer then, of which
-// the copies that are made of it do not know.
+// withTrailer returns a request whose announced trailer is filled in once its body has been
+// read, as in net/http. quic-go replaces the trailer of its own request at that point, which
+// copies of the request do not see.
 func withTrailer(r *http.Request) *http.Request {
 	if len(r.Trailer) == 0 {
 		return r
@@ -250,28 +251,29 @@ func (b *trailed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Conn is a visitor's connection, which tells when it asks for nothing.
+// Conn is a visitor's connection that reports when it is idle.
 type Conn struct {
-	life      context.Context // of the connection
+	life      context.Context // ends with the connection
 	admission *visitor.Admission
 	resting   visitor.Resting
 	cut       func()
 
 	mu      sync.Mutex
 	active  int       // requests
-	retired bool      // it is to end when it asks for nothing
-	ended   time.Time // when the last one was
+	retired bool      // to be closed once it is idle
+	ended   time.Time // when the last request ended
 	timer   *time.Timer
 }
 
 type connKey struct{}
 
-// NewContext puts the connection that requests come by into their context.
+// NewContext returns a context for the requests on a connection, from which FromContext gets
+// it.
 func NewContext(ctx context.Context, c *Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// FromContext returns the connection that a request came by; nil: by none of HTTP/3.
+// FromContext returns the connection that a request came on, or nil if it was not HTTP/3.
 func FromContext(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c
@@ -307,15 +309,15 @@ func (c *Conn) answered() {
 	}
 }
 
-// Retire has the connection end when it asks for nothing.
+// Retire makes the connection close once it is idle.
 func (c *Conn) Retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retired = true
 }
 
-// end closes the connection, if it still asks for nothing when the visitor has
-// had time to get the end of the last response.
+// end closes the connection if it is still idle after the visitor has had time to receive the
+// end of the last response.
 func (c *Conn) end(conn *quic.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

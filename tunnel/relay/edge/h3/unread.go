@@ -9,31 +9,30 @@ import (
 	"time"
 )
 
-// takeFor is how long a visitor may go on to send a body that nobody reads, and still how
+// takeFor is how long a visitor may go on sending a body that nobody reads, and still is how
 // long it may pause.
 const (
 	takeFor = time.Minute
 	still   = time.Second
 )
 
-// mostTaken is how many bodies are taken at once. Their requests are answered, and count
-// among their visitors' no more.
+// mostTaken is how many bodies may be read in this way at once. Their requests have been
+// answered and no longer count towards the limits of their visitors.
 const mostTaken = 256
 
-// unread is the body of a request, which knows what is left of it. Only a body whose
-// length was said has any.
+// unread is a request's body that knows how much of it is left, if its length was declared.
 type unread struct {
 	io.ReadCloser
-	length int64 // as said; not positive: it was not, or there is no body
+	length int64 // as declared; not positive: no length, or no body
 
-	// mu is for one reader at a time: who passes a body on may read it still when its
-	// request is answered.
+	// mu allows one reader at a time: code that forwards the body may still be reading it when
+	// the request has been answered.
 	mu   sync.Mutex
 	left int64
-	over bool // Read returns nothing more
+	over bool // reads fail
 }
 
-// bodyOf has r's body count what is left of it.
+// bodyOf makes r's body track what is left of it.
 func bodyOf(r *http.Request) *unread {
 	b := &unread{ReadCloser: r.Body, length: r.ContentLength, left: r.ContentLength}
 	if b.length > 0 {
@@ -59,18 +58,18 @@ func (b *unread) read(p []byte) (int, error) {
 	return n, err
 }
 
-// take takes what is left once the request is answered, as long as it comes. Else quic-go
-// would have the visitor stop sending, as RFC 9114, section 4.1, has it; Chromium 156
-// does so, and then waits for ever with the answer at hand. Who pauses may wait for the
-// answer's end before it sends more, and gets it. To who never comes to an end the answer
-// is to be a broken one. taking counts those that are taken; where they are many, the
-// visitor is to stop.
+// take reads the rest of the body after the answer, as long as it keeps arriving. Otherwise
+// quic-go would ask the visitor to stop sending, as RFC 9114, section 4.1, allows; Chromium
+// 156 does stop, and then never shows the answer that it has. A visitor who pauses may be
+// waiting for the end of the answer, and gets it. If the body does not end in time, the answer
+// is aborted. taking counts the calls in progress; if there are too many, the visitor is asked
+// to stop.
 func (b *unread) take(w http.ResponseWriter, taking *atomic.Int64) {
 	if b.length <= 0 {
 		return
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now()) // of whoever reads still
+	_ = control.SetReadDeadline(time.Now()) // unblocks any other reader
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over = true; b.left == 0 {
@@ -80,7 +79,7 @@ func (b *unread) take(w http.ResponseWriter, taking *atomic.Int64) {
 	if taking.Add(1) > mostTaken {
 		return
 	}
-	_ = control.Flush() // others need not wait for their answer
+	_ = control.Flush() // other visitors need not wait for their answer
 	piece := make([]byte, 16<<10)
 	for end := time.Now().Add(takeFor); b.left > 0; {
 		if time.Now().After(end) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// slowly is a body of which a little comes, again and again.
+// slowly is a body that keeps arriving in small pieces.
 type slowly struct{ read *atomic.Int64 }
 
 func (s slowly) Read(b []byte) (int, error) {
@@ -21,8 +21,8 @@ func (s slowly) Read(b []byte) (int, error) {
 	return copy(b, "x"), nil
 }
 
-// TestFewBodiesAreTakenAtOnce: each costs a request's memory for as long as its visitor
-// likes, and is none of those any more that are counted.
+// TestFewBodiesAreTakenAtOnce matters because each body holds a request's memory for as long as
+// its visitor likes, after the request has ceased to count towards any limit.
 func TestFewBodiesAreTakenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const visitors = 2 * mostTaken

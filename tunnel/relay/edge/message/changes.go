@@ -10,21 +10,21 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Changes are a tunnel's wire.HeaderChanges of one direction, made ready for
-// each message. Nil changes nothing.
+// Changes are a tunnel's wire.HeaderChanges for one direction, prepared for use on every
+// message. A nil Changes changes nothing.
 type Changes struct {
 	fields []change
-	names  map[string]bool // of fields
-	plain  map[string]bool // the same as CGI reads them
-	odd    bool            // one of them is not spelled as CGI would
+	names  map[string]bool // names of fields
+	plain  map[string]bool // the same names in the form that CGI sees
+	odd    bool            // one of them is not spelled in CGI's way
 }
 
 type change struct {
 	name  string
-	value []string // one, in a slice that nothing can be appended to; nil: the field goes
+	value []string // one value, in a slice without spare capacity; nil: remove the field
 }
 
-// NewChanges returns nil if c changes nothing.
+// NewChanges returns c prepared for use, or nil if c changes nothing.
 func NewChanges(c wire.HeaderChanges) *Changes {
 	if c.IsZero() {
 		return nil
@@ -42,17 +42,17 @@ func NewChanges(c wire.HeaderChanges) *Changes {
 	return h
 }
 
-// Has reports whether a field is changed.
+// Has reports whether c changes a field.
 func (c *Changes) Has(name string) bool { return c != nil && c.names[name] }
 
-// hides reports whether a visitor's field does not reach the origin: one that is
-// changed, or that CGI would read as one, since the origin takes those for the
-// tunnel's word.
+// hides reports whether a visitor's field is kept from the origin. That applies to fields that
+// c changes and to those that CGI cannot tell from them, since the origin takes their values
+// for the tunnel's.
 func (c *Changes) hides(name string) bool {
 	return c != nil && (c.names[name] || (c.odd || odd(name)) && c.plain[wire.PlainHeader(name)])
 }
 
-// odd reports whether CGI reads a name as that of another field.
+// odd reports whether CGI would confuse a name with that of another field.
 func odd(name string) bool {
 	for _, c := range []byte(name) {
 		switch {
@@ -64,7 +64,7 @@ func odd(name string) bool {
 	return false
 }
 
-// write writes the fields of a request that are set.
+// write writes the fields that c sets in a request.
 func (c *Changes) write(w *bufio.Writer) {
 	for i := range c.fields {
 		if f := &c.fields[i]; f.value != nil {
@@ -73,7 +73,7 @@ func (c *Changes) write(w *bufio.Writer) {
 	}
 }
 
-// Request changes the request that a backend gets by HTTP/2; it is a copy.
+// Request changes a request that is sent by HTTP/2, which must be a copy.
 func (c *Changes) Request(r *http.Request) {
 	for name := range r.Header {
 		if c.hides(name) {
@@ -90,7 +90,7 @@ func (c *Changes) Request(r *http.Request) {
 		case f.value != nil:
 			r.Header[f.name] = f.value
 		case f.name == "User-Agent":
-			r.Header[f.name] = []string{""} // else the transport says its own
+			r.Header[f.name] = []string{""} // or the transport adds its own
 		}
 	}
 }
@@ -102,14 +102,14 @@ func (c *Changes) Answer(h http.Header) {
 			delete(h, f.name)
 			continue
 		}
-		if named := h["Connection"]; has(named, f.name) { // the origin's own was for the edge alone
+		if named := h["Connection"]; has(named, f.name) { // the origin's own field was meant for the edge only
 			h["Connection"] = without(named, f.name)
 		}
 		h[f.name] = f.value
 	}
 }
 
-// without returns a Connection header that does not name token.
+// without returns a Connection header with token removed.
 func without(connection []string, token string) []string {
 	var left []string
 	for _, value := range connection {
@@ -122,8 +122,8 @@ func without(connection []string, token string) []string {
 	return []string{strings.Join(left, ", ")}
 }
 
-// Interim changes an interim answer, which gets no field that it does not have:
-// those are for the answer itself.
+// Interim changes an interim answer. It adds no fields, since those are meant for the final
+// answer.
 func (c *Changes) Interim(h http.Header) {
 	for _, f := range c.fields {
 		if f.value == nil {
@@ -134,9 +134,9 @@ func (c *Changes) Interim(h http.Header) {
 	}
 }
 
-// Proxied changes an answer that came by HTTP/2: its head now, and what comes
-// behind the body once that is read. No trailer has a changed field's name, which
-// would say what the origin said.
+// Proxied changes an answer that came by HTTP/2: its head now, and its trailer once the body
+// has been read. Trailers with the name of a changed field are dropped, as they would give the
+// origin's value.
 func (c *Changes) Proxied(answer *http.Response) {
 	c.Answer(answer.Header)
 	c.trailer(answer.Trailer)

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// hop reports whether a header belongs to one connection only (RFC 9110,
-// section 7.6.1).
+// hop reports whether a header belongs to a single connection (RFC 9110, section 7.6.1).
 func hop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
@@ -21,10 +20,9 @@ func hop(name string) bool {
 	return false
 }
 
-// EndToEnd returns the fields of an origin's answer, or those behind its body,
-// that are for the visitor; connection is the answer's header of that name. A
-// name with a space, which net/http reads, is left out: by HTTP/3 it would break
-// the answer.
+// EndToEnd returns the fields of an origin's header or trailer that are meant for the visitor.
+// connection is the answer's Connection header. Names that contain a space, which net/http
+// accepts, are left out, because over HTTP/3 they would break the answer.
 func EndToEnd(fields http.Header, connection []string) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		list := listOf(connection)
@@ -39,18 +37,19 @@ func EndToEnd(fields http.Header, connection []string) iter.Seq2[string, []strin
 	}
 }
 
-// has reports whether a Connection header names token.
+// has reports whether a Connection header contains token.
 func has(connection []string, token string) bool {
 	return len(connection) > 0 && httpguts.HeaderValuesContainsToken(connection, token)
 }
 
-// list is the names in a Connection header, to be asked for many.
+// list is the set of names in a Connection header, for repeated look-ups.
 type list struct {
 	values []string
-	names  map[string]bool // the same, if the header is so long that a look through it takes a while
+	names  map[string]bool // the same names, if a linear search would take long
 }
 
-// listOf reads a Connection header. Strangers write it, and as many names to ask for.
+// listOf parses a Connection header. Strangers write both the header and the names to look up,
+// so both may be long.
 func listOf(connection []string) list {
 	const short = 256
 	l, size := list{values: connection}, 0
@@ -69,7 +68,7 @@ func listOf(connection []string) list {
 	return l
 }
 
-// has reports whether the header names a field.
+// has reports whether the header contains a field's name.
 func (l list) has(name string) bool {
 	if l.names != nil {
 		return l.names[strings.ToLower(name)]
@@ -77,14 +76,14 @@ func (l list) has(name string) bool {
 	return has(l.values, name)
 }
 
-// trails reports whether a request's trailer is passed on: none that a server
-// would take for a header which decides (RFC 9110, section 6.5.1), or that the
-// request's Connection header names.
+// trails reports whether a request's trailer is passed on. It is not if a server might take it
+// for a header that controls processing (RFC 9110, section 6.5.1), or if the request's
+// Connection header names it.
 func trails(name string, connection list) bool {
 	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidTrailerHeader(name) && !hop(name) && !forwarding(name, false) && !connection.has(name)
 }
 
-// header writes one header line; the value cannot end it.
+// header writes one header line. The value cannot end the line early.
 func header(w *bufio.Writer, name, value string) {
 	if strings.ContainsAny(value, "\r\n") {
 		value = lineBreaks.Replace(value)
@@ -92,7 +91,7 @@ func header(w *bufio.Writer, name, value string) {
 	write(w, name, ": ", textproto.TrimString(value), "\r\n")
 }
 
-// write writes all of parts; Flush tells if it could not.
+// write writes all parts. Errors show up when w is flushed.
 func write(w *bufio.Writer, parts ...string) {
 	for _, p := range parts {
 		_, _ = w.WriteString(p)

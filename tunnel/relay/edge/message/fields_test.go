@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestFieldsOfAConnectionAreLeftOut whether it names few of them or many.
+// TestFieldsOfAConnectionAreLeftOut covers headers that name few fields and headers that name
+// many.
 func TestFieldsOfAConnectionAreLeftOut(t *testing.T) {
 	for _, filler := range []string{"", strings.Repeat("x, ", 200)} {
 		fields := http.Header{"One": {"1"}, "Two": {"2"}, "Three": {"3"}, "Keep-Alive": {"4"}}
@@ -26,8 +27,8 @@ func TestFieldsOfAConnectionAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestManyNamesOfAConnectionTakeNoTime: as many fields and trailers as a stranger may write
-// are each looked for among as many names. By a look through the header for each it took 0.8 s.
+// TestManyNamesOfAConnectionTakeNoTime looks up as many fields and trailers as a stranger may
+// send in a list of as many names. With a linear search for each, it took 0.8 s.
 func TestManyNamesOfAConnectionTakeNoTime(t *testing.T) {
 	write := func(names string) time.Duration {
 		r := &http.Request{

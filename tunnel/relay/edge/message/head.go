@@ -10,10 +10,10 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Head is what the head of a request by HTTP/1.1 has of others than the visitor.
+// Head holds what goes into the head of an HTTP/1.1 request besides the visitor's own fields.
 type Head struct {
 	Host, Target string
-	Prefix       string // the path that was taken out of the target; empty: none
+	Prefix       string // the path that was stripped from the target; empty: none
 	Upgrade      string // the protocols that the visitor asks to change to; empty: none
 	Way          *Way
 	Changes      *Changes
@@ -34,7 +34,7 @@ func (h Head) Write(w *bufio.Writer, r *http.Request) error {
 			continue
 		}
 		if name == "Expect" && !r.ProtoAtLeast(1, 1) {
-			continue // the visitor waits for nothing (RFC 9110, section 10.1.1)
+			continue // the visitor is not waiting (RFC 9110, section 10.1.1)
 		}
 		for _, v := range values {
 			header(w, name, v)
@@ -65,14 +65,14 @@ func (h Head) Write(w *bufio.Writer, r *http.Request) error {
 			}
 		}
 	case r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch:
-		write(w, "Content-Length: 0\r\n") // many origins want it
+		write(w, "Content-Length: 0\r\n") // many origins require it
 	}
 	write(w, "\r\n")
 	return w.Flush()
 }
 
-// WriteEnd writes the last chunk of a request's body, and what comes behind it (RFC
-// 9112, section 7.1.2).
+// WriteEnd writes the last chunk of a request's body, and its trailer (RFC 9112, section
+// 7.1.2).
 func WriteEnd(w *bufio.Writer, r *http.Request, changes *Changes) error {
 	write(w, "0\r\n")
 	connection := listOf(r.Header["Connection"])

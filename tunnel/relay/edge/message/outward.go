@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// Outward writes the URLs by which an origin's answer leads to its own site as visitors
-// know that. An origin names itself by the Host that it was asked with, often with the
-// port at which it listens, and as asked without TLS: for visitors that is nobody.
+// Outward rewrites the URLs in which an origin's answer refers to its own site, so that they
+// work for visitors. An origin names itself by the Host of the request, often with the port
+// that it listens on, and with a scheme without TLS. None of these need be what visitors use.
 type Outward struct {
-	Visitors Site   // as which the visitor asked for the site
-	Scheme   string // of the origin; empty: nobody says
+	Visitors Site   // the site as the visitor asked for it
+	Scheme   string // of the origin; empty: unknown
 	Host     string // that the origin was asked with
-	Port     int    // at which the origin listens; 0: nobody says
-	// Target is what visitors ask for to have what the origin calls target.
+	Port     int    // that the origin listens on; 0: unknown
+	// Target returns what visitors ask for to get what the origin calls target.
 	Target func(target string) string
-	// Secure reports whether visitors that ask for the site without TLS are led to it
-	// with TLS.
+	// Secure reports whether visitors who ask for the site without TLS are redirected to TLS.
 	Secure func() bool
 }
 
-// leading are the fields whose URLs are written (RFC 9110, sections 10.2.2 and 8.7).
+// leading are the fields whose URLs are rewritten (RFC 9110, sections 10.2.2 and 8.7).
 var leading = [...]string{"Location", "Content-Location"}
 
-// Leads reports whether an answer may have what Write writes.
+// Leads reports whether an answer has fields that Write may change.
 func Leads(h http.Header) bool {
 	return h["Location"] != nil || h["Content-Location"] != nil || h["Set-Cookie"] != nil
 }
 
-// Write writes the URLs in the header of an answer, and takes the origin's own name out
-// of its cookies, if visitors know it by another: browsers keep no such cookie, but where
-// that name is below the origin's. Without a name it is of the host that was asked.
+// Write rewrites the URLs in the header of an answer. If visitors know the origin by another
+// name, Write also removes the origin's name from its cookies: browsers reject such cookies,
+// unless the visitors' name is a subdomain of the origin's. A cookie without a name belongs to
+// the host that was requested.
 func (o Outward) Write(h http.Header) {
 	for _, name := range leading {
 		for i, ref := range h[name] {
@@ -48,15 +48,16 @@ func (o Outward) Write(h http.Header) {
 	}
 }
 
-// renamed reports whether visitors know the origin by another name than it was asked by.
+// renamed reports whether visitors know the origin by a name other than the one in the request
+// to it.
 func (o Outward) renamed() bool {
 	inside, _ := cutPort(o.Host)
 	outside, _ := cutPort(o.Visitors.Host)
 	return !strings.EqualFold(inside, outside)
 }
 
-// below reports whether the name by which visitors know the origin is below the one that
-// it was asked by.
+// below reports whether the visitors' name for the origin is a subdomain of the one that it
+// was asked with.
 func (o Outward) below() bool {
 	inside, _ := cutPort(o.Host)
 	outside, _ := cutPort(o.Visitors.Host)
@@ -64,8 +65,8 @@ func (o Outward) below() bool {
 	return at > 0 && outside[at-1] == '.' && strings.EqualFold(outside[at:], inside)
 }
 
-// url writes one URL. What is not of the site stays as it is, and so does what leads to
-// TLS whoever came without.
+// url rewrites one URL. It returns URLs of other sites unchanged, and also URLs that lead
+// visitors from http to https.
 func (o Outward) url(ref string) string {
 	scheme, rest, ok := strings.Cut(ref, "://")
 	scheme = strings.ToLower(scheme)
@@ -88,7 +89,7 @@ func (o Outward) url(ref string) string {
 	return o.Visitors.Scheme + "://" + o.Visitors.Host + target
 }
 
-// own reports whether only the origin would call the site so.
+// own reports whether only the origin would refer to the site like this.
 func (o Outward) own(site Site) bool {
 	name, port := cutPort(site.Host)
 	inside, _ := cutPort(o.Host)
@@ -102,15 +103,15 @@ func (o Outward) own(site Site) bool {
 
 var usualPort = map[string]string{"http": "80", "https": "443"}
 
-// portless reports whether an authority is that of the site but for the port that visitors
-// ask, which the origin does not see.
+// portless reports whether an authority is the site's except for the public port, which the
+// origin does not see.
 func (o Outward) portless(authority string) bool {
 	outside, public := cutPort(o.Visitors.Host)
 	return public != "" && strings.EqualFold(authority, outside)
 }
 
-// plain reports whether an authority without TLS is that of the site with it: at the port
-// of TLS nothing else is, and at the usual one what Secure says.
+// plain reports whether an authority in an http URL is that of the site with TLS. At the TLS
+// port it always is; at the usual http port, Secure decides.
 func (o Outward) plain(authority string) bool {
 	name, port := cutPort(authority)
 	outside, public := cutPort(o.Visitors.Host)
@@ -123,7 +124,7 @@ func (o Outward) plain(authority string) bool {
 	return (port == "" || port == "80") && o.Secure()
 }
 
-// cutPort cuts an authority into its name and its port; the latter is empty if it has none.
+// cutPort splits an authority into name and port; port is empty if there is none.
 func cutPort(authority string) (name, port string) {
 	at := strings.LastIndexByte(authority, ':')
 	if at < 0 || strings.IndexByte(authority[at:], ']') >= 0 {
@@ -132,8 +133,8 @@ func cutPort(authority string) (name, port string) {
 	return authority[:at], authority[at+1:]
 }
 
-// undomain takes the attribute Domain out of a cookie if it is name (RFC 6265, section
-// 5.2.3: with a dot before it or without).
+// undomain removes a cookie's Domain attribute if its value is name, with or without a leading
+// dot (RFC 6265, section 5.2.3).
 func undomain(cookie, name string) string {
 	parts := strings.Split(cookie, ";")
 	kept := slices.DeleteFunc(parts[1:], func(attribute string) bool {

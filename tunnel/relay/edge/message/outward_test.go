@@ -160,7 +160,8 @@ func TestCookiesOfTheOriginsNameAreTheVisitors(t *testing.T) {
 	}
 }
 
-// TestCookiesOfANameAboveAreBrowsersToKeep: other sites below that name have them, too.
+// TestCookiesOfANameAboveAreBrowsersToKeep leaves these cookies alone: other sites below that
+// name get them, too.
 func TestCookiesOfANameAboveAreBrowsersToKeep(t *testing.T) {
 	const cookie = "a=b; Domain=Example.com"
 	for visitors, want := range map[string]string{
@@ -175,8 +176,8 @@ func TestCookiesOfANameAboveAreBrowsersToKeep(t *testing.T) {
 	}
 }
 
-// FuzzOutward: what is written is a URL of the visitors' site, and what led there before
-// led to one of the names that the origin has.
+// FuzzOutward checks that a rewritten URL is one of the visitors' site, and was one with a
+// name of the origin before.
 func FuzzOutward(f *testing.F) {
 	for _, ref := range []string{"http://shop.example.com:8080/x", "https://inner.local:81/?q", "http://shop.example.com#f", "http://me@shop.example.com:8080/", "http://[::1]:80"} {
 		f.Add(ref)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SignsConnectionIn reports whether a request has its visitor's sign-in by a scheme that
-// servers know to hold for all that comes by the connection (RFC 4559, section 6).
+// SignsConnectionIn reports whether a request carries credentials of a scheme that, as servers
+// know it, authenticates everything on the same connection (RFC 4559, section 6).
 func SignsConnectionIn(r *http.Request) bool {
 	for _, value := range r.Header["Authorization"] {
 		if _, ok := connectionToken(value); ok {
@@ -18,8 +18,8 @@ func SignsConnectionIn(r *http.Request) bool {
 	return false
 }
 
-// AnswersSignIn reports whether a request is a step of such a sign-in that answers what the
-// origin has asked by the connection. Only of NTLM's first it is known that it does not.
+// AnswersSignIn reports whether a request is a step of such a sign-in that answers the
+// origin's challenge on this connection. Only NTLM's first message is known not to be.
 func AnswersSignIn(r *http.Request) bool {
 	for _, value := range r.Header["Authorization"] {
 		if token, ok := connectionToken(value); ok && !beginsNTLM(token) {
@@ -30,7 +30,7 @@ func AnswersSignIn(r *http.Request) bool {
 }
 
 // AsksOn reports whether the head of an answer asks for the next step of such a sign-in, and
-// not only for the first.
+// not just for the first.
 func AsksOn(h http.Header) bool {
 	for _, value := range h["Www-Authenticate"] {
 		if token, ok := connectionToken(value); ok && token != "" {
@@ -40,18 +40,18 @@ func AsksOn(h http.Header) bool {
 	return false
 }
 
-// connectionToken is what comes with a scheme that signs a connection in.
+// connectionToken returns the token of a scheme that authenticates a connection.
 func connectionToken(value string) (token string, ok bool) {
 	scheme := value
-	if end := strings.IndexAny(value, " \t"); end >= 0 { // servers take either
+	if end := strings.IndexAny(value, " \t"); end >= 0 { // servers accept either
 		scheme, token = value[:end], strings.Trim(value[end:], " \t")
 	}
 	return token, strings.EqualFold(scheme, "NTLM") || strings.EqualFold(scheme, "Negotiate")
 }
 
-// beginsNTLM reports whether a token has the first message of NTLM in it, by itself or
-// inside of another that negotiates (MS-NLMP, section 2.2.1.1).
+// beginsNTLM reports whether a token contains NTLM's first message, by itself or wrapped in a
+// negotiation (MS-NLMP, section 2.2.1.1).
 func beginsNTLM(token string) bool {
-	b, _ := base64.StdEncoding.DecodeString(token) // what there is before a fault
+	b, _ := base64.StdEncoding.DecodeString(token) // decodes what precedes an error
 	return bytes.Contains(b, []byte("NTLMSSP\x00\x01\x00\x00\x00"))
 }

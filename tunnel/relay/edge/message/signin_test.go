@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSignsConnectionIn: whoever reads a scheme takes any white space for its end.
+// TestSignsConnectionIn accepts any white space after a scheme, as servers do.
 func TestSignsConnectionIn(t *testing.T) {
 	for value, want := range map[string]bool{
 		"NTLM TlRMTVNTUAAB":        true,
@@ -26,7 +26,7 @@ func TestSignsConnectionIn(t *testing.T) {
 	}
 }
 
-// TestStepsOfASignIn are told apart as far as one can.
+// TestStepsOfASignIn distinguishes the steps as far as that is possible.
 func TestStepsOfASignIn(t *testing.T) {
 	ntlm := func(kind byte) string {
 		return base64.StdEncoding.EncodeToString([]byte("NTLMSSP\x00" + string([]byte{kind, 0, 0, 0}) + "and so on"))

@@ -1,7 +1,8 @@
-// Package message is what a request and its answer become on their way between a
-// visitor and an origin (RFC 9110, section 7.6): the target as it was written, fields
-// of one connection left out, the fields that tell of the visitor and of the way, and
-// the changes that a tunnel asks for. Streams, bodies and who may come are of others.
+// Package message rewrites a request and its answer on their way between a visitor and an
+// origin (RFC 9110, section 7.6): it keeps the target as it was written, drops the fields that
+// belong to one connection, adds the fields that describe the visitor and the way the request
+// came, and makes the changes that a tunnel asks for. It does not deal with streams, bodies or
+// access control.
 package message
 
 import (
@@ -12,10 +13,10 @@ import (
 	"strings"
 )
 
-// Target returns what a request asks for, as its origin is to get it: the
-// path and query exactly as the visitor wrote them (RFC 9112, section 3.2.1),
-// with only those bytes encoded that no target may have. It reports false for
-// what is no target of an origin, such as a URL without an authority.
+// Target returns the target of a request as its origin is to get it: the path and query
+// exactly as the visitor wrote them (RFC 9112, section 3.2.1), with only those bytes encoded
+// that no target may contain. It reports false if the target is not one that an origin can
+// serve, such as a URL without an authority.
 func Target(r *http.Request) (string, bool) {
 	raw := r.RequestURI
 	switch {
@@ -48,8 +49,8 @@ func Target(r *http.Request) (string, bool) {
 	return raw, true
 }
 
-// sayable reports whether a byte may be in the target of a request. What begins
-// a fragment may not: servers differ in what they make of it.
+// sayable reports whether a byte may appear in the target of a request. The start of a
+// fragment may not, since servers interpret it differently.
 func sayable(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
 
 func encoded(target string) string {
@@ -65,8 +66,8 @@ func encoded(target string) string {
 	return b.String()
 }
 
-// SetTarget has a URL, whose path target has, be sent as target. What begins with two
-// slashes would be sent as a URL with a host, and is sent as net/url writes it.
+// SetTarget makes a URL, whose path is that of target, be sent as target. A target that begins
+// with two slashes would be sent as a URL with a host, so that is left as net/url writes it.
 func SetTarget(u *url.URL, target string) {
 	path, query, asked := strings.Cut(target, "?")
 	u.RawQuery, u.ForceQuery = query, asked && query == ""
@@ -75,7 +76,7 @@ func SetTarget(u *url.URL, target string) {
 	}
 }
 
-// Host is the name that a Host header gives, in lower case.
+// Host returns the name in a Host header, in lower case.
 func Host(host string) (string, bool) {
 	name := host
 	if strings.HasPrefix(host, "[") || strings.Count(host, ":") == 1 {
@@ -94,7 +95,8 @@ func Host(host string) (string, bool) {
 	if name == "" || len(name) > 253 {
 		return "", false
 	}
-	// Before it is in lower case: to browsers İ is no i, and its name another's.
+	// Check before lowering: browsers do not treat İ as i, so its lower-case form would be
+	// somebody else's name.
 	for _, c := range []byte(name) {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzTarget holds that an origin gets a target that is one, and that it means
-// what the visitor's did.
+// FuzzTarget checks that an origin gets a valid target with the same meaning as the visitor's.
 func FuzzTarget(f *testing.F) {
 	for _, target := range []string{"/", "/a%2fb|c", "//x/é#y", "*", "http://h", "http://h?q", "http:.x", "h:80", "/%", "/?#", "http://h/a|%2F?b#c", "A:/0://"} {
 		f.Add("GET", target)
@@ -47,8 +46,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// FuzzForwardedFor holds that whatever stands in X-Forwarded-For, a visitor is
-// somebody, and is never a load balancer that only passed it on.
+// FuzzForwardedFor checks that, whatever X-Forwarded-For contains, there is a visitor, and it
+// is never a load balancer that only passed the request on.
 func FuzzForwardedFor(f *testing.F) {
 	for _, text := range []string{"192.0.2.1", "192.0.2.1:80", "[2001:db8::1]:80", "::ffff:192.0.2.1", "a, b", "192.0.2.1%eth0", "[", "]:", "%"} {
 		f.Add(text)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Upgrade is what the origin of a request is asked to change to, as a list; empty:
-// nothing. stream says that the request came by extended CONNECT.
+// Upgrade returns the list of protocols that the origin of a request is asked to change to;
+// empty means none. stream says that the request came by extended CONNECT.
 func Upgrade(r *http.Request, stream bool) string {
 	if (r.ProtoMajor == 1 && r.ProtoMinor > 0 || stream) && has(r.Header["Connection"], "upgrade") {
 		return wanted(r.Header["Upgrade"])
@@ -14,10 +14,10 @@ func Upgrade(r *http.Request, stream bool) string {
 	return ""
 }
 
-// wanted is what a visitor may ask an origin to change to, as a list; "" if
-// nothing is left of what it asked. HTTP/2 is taken out, and HTTP inside of TLS (RFC
-// 2817), as a server may ignore any of the list (RFC 9110, section 7.8): behind a change
-// to it, one visitor's connection would carry requests that the edge neither sees nor
+// wanted returns the protocols, as a list, that a visitor may ask an origin to change to, or
+// "" if none are left. HTTP/2 and HTTP over TLS (RFC 2817) are removed, which is allowed
+// because a server may ignore any entry of the list (RFC 9110, section 7.8). After a change to
+// one of them, a visitor's connection would carry requests that the edge neither sees nor
 // checks.
 func wanted(upgrade []string) string {
 	if len(upgrade) == 1 && upgrade[0] == "websocket" {
@@ -36,7 +36,7 @@ func wanted(upgrade []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Lists reports whether protocol is one of list.
+// Lists reports whether list contains protocol.
 func Lists(list, protocol string) bool {
 	for name := range strings.SplitSeq(list, ", ") {
 		if protocol != "" && strings.EqualFold(name, protocol) {

@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Site is where URLs of a site begin.
+// Site is the beginning that a site's URLs share.
 type Site struct{ Scheme, Host string }
 
-// URLs writes the URLs by which a request names resources of its own site, beside its
-// target, as the origin knows them. A server of WebDAV takes what has another scheme
-// or host than it was asked with for another server's, and refuses to copy or move
-// there (RFC 4918, section 9.9.4).
+// URLs rewrites the URLs in which a request names resources of its own site, other than its
+// target, to the form that the origin knows. A WebDAV server that sees another scheme or host
+// than its own takes the URL for another server's, and refuses to copy or move there (RFC
+// 4918, section 9.9.4).
 type URLs struct {
-	// Visitors know the site by From, its origin by To.
+	// Visitors know the site as From, its origin as To.
 	From, To Site
-	// Target is what the origin calls what visitors ask for as target; it reports false
-	// for what is not the origin's.
+	// Target returns the origin's name for what visitors call target. It reports false if the
+	// origin does not serve that.
 	Target func(target string) (string, bool)
 }
 
-// NamesURLs reports whether a request may have such URLs.
+// NamesURLs reports whether a request may contain such URLs.
 func NamesURLs(r *http.Request) bool {
 	return r.Header["If"] != nil || r.Header["Destination"] != nil && moves(r.Method)
 }
 
 func moves(method string) bool { return method == "COPY" || method == "MOVE" }
 
-// Write writes the URLs in the header of a request, which nobody else may have.
+// Write rewrites the URLs in the header of a request. Nobody else may be using the header.
 func (u URLs) Write(r *http.Request) {
-	if moves(r.Method) { // elsewhere the field is what an application says it is
+	if moves(r.Method) { // with other methods the meaning of the field is up to the application
 		u.each(r.Header, "Destination", u.url)
 	}
 	u.each(r.Header, "If", u.tags)
@@ -46,8 +46,8 @@ func (u URLs) each(h http.Header, name string, write func(string) string) {
 	}
 }
 
-// url writes one URL (RFC 4918, section 8.3: with scheme and host, or without both).
-// What is not of the site stays as it is.
+// url rewrites one URL (RFC 4918, section 8.3: with scheme and host, or without both). It
+// returns URLs of other sites unchanged.
 func (u URLs) url(ref string) string {
 	base, target := "", strings.TrimSpace(ref)
 	if !strings.HasPrefix(target, "/") {
@@ -58,7 +58,7 @@ func (u URLs) url(ref string) string {
 		}
 		base, target = u.To.Scheme+"://"+u.To.Host, rest[at:]
 	} else if strings.HasPrefix(target, "//") {
-		return ref // another host's, by the scheme of this one
+		return ref // another host's; it only shares the scheme
 	}
 	if target, ok := u.Target(target); ok {
 		return base + target
@@ -66,12 +66,12 @@ func (u URLs) url(ref string) string {
 	return ref
 }
 
-// is reports whether a URL of that scheme and authority is of the site.
+// is reports whether a URL with that scheme and authority belongs to the site.
 func (s Site) is(scheme, authority string) bool {
 	return strings.EqualFold(scheme, s.Scheme) && strings.EqualFold(s.short(authority), s.short(s.Host))
 }
 
-// short is host without the port that the scheme implies (RFC 9110, section 4.2.3).
+// short returns host without the port that the scheme implies (RFC 9110, section 4.2.3).
 func (s Site) short(host string) string {
 	host = strings.TrimSuffix(host, ":")
 	if s.Scheme == "https" {
@@ -80,9 +80,9 @@ func (s Site) short(host string) string {
 	return strings.TrimSuffix(host, ":80")
 }
 
-// tags writes the URLs in an If header that say which resource the lists behind them
-// are about (RFC 4918, section 10.4.2). The lists themselves have URLs of locks, which
-// stay as they are, and entity tags, in whose quotes anything may be.
+// tags rewrites the URLs in an If header that name the resource for the lists that follow (RFC
+// 4918, section 10.4.2). The lists themselves contain URLs of locks, which stay unchanged, and
+// entity tags, which may contain anything within quotes.
 func (u URLs) tags(value string) string {
 	var out strings.Builder
 	list := false
@@ -109,7 +109,7 @@ func (u URLs) tags(value string) string {
 	return out.String()
 }
 
-// upTo is how many bytes of s there are up to c and with it; all if it has none.
+// upTo returns how many bytes of s there are up to and including c, or len(s) if it has none.
 func upTo(s string, c byte) int {
 	if at := strings.IndexByte(s, c); at >= 0 {
 		return at + 1

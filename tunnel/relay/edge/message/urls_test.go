@@ -76,7 +76,7 @@ func TestTagsOfIfAreAsTheOriginKnowsThem(t *testing.T) {
 	}
 }
 
-// FuzzTagsOfIf: nothing is lost of what is no URL of the site, and nothing panics.
+// FuzzTagsOfIf checks that only the site's URLs change, and that nothing panics.
 func FuzzTagsOfIf(f *testing.F) {
 	f.Add(`<https://shop.example.com/api/x> (<urn:uuid:1> ["a"])`)
 	f.Add(`</api/x>([W/")"])<`)
@@ -90,8 +90,8 @@ func FuzzTagsOfIf(f *testing.F) {
 	})
 }
 
-// FuzzDestination: what is written is a URL of the origin, and of the path that the visitor
-// named on its own site.
+// FuzzDestination checks that the result is a URL of the origin, with the path that the
+// visitor named on its own site.
 func FuzzDestination(f *testing.F) {
 	for _, ref := range []string{"https://shop.example.com/api/x%2Fy?q", "HTTPS://SHOP.example.com:443/api/x", "/api/x", "//shop.example.com/api/x", "https://me@shop.example.com/api/x"} {
 		f.Add(ref)

@@ -13,24 +13,24 @@ import (
 	"adit/tunnel/wire"
 )
 
-// PrefixHeader tells an origin which path was taken out of what it is asked for.
+// PrefixHeader tells an origin which path was stripped from the target.
 const PrefixHeader = "X-Forwarded-Prefix"
 
-// Way is what an origin is told of the way a request came.
+// Way describes how a request came, for the origin.
 type Way struct {
 	trusted bool // the peer is a configured load balancer
 	Peer    netip.Addr
 	host    string
 	proto   string
 	before  http.Header // the load balancer's own headers
-	passed  string      // by whom
+	passed  string      // value of the header that lists who passed the request on
 	Who     policy.Guest
 }
 
-// WhoHeaders tell an origin who the visitor is, where a policy asks.
+// WhoHeaders tell an origin who the visitor is, if a policy asks.
 var WhoHeaders = [...]string{"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Preferred-Username"}
 
-// Scheme is the one that the visitor sees.
+// Scheme returns the scheme that the visitor sees.
 func (f *Way) Scheme() string {
 	if v := f.before["X-Forwarded-Proto"]; len(v) > 0 && (v[0] == "http" || v[0] == "https") {
 		return v[0]
@@ -38,8 +38,8 @@ func (f *Way) Scheme() string {
 	return f.proto
 }
 
-// Site is the one that the visitor asks. A load balancer that passes on several hosts, as
-// they add up where there are more of them, does not say which that is.
+// Site returns the site as the visitor asked for it. If there are several load balancers,
+// X-Forwarded-Host may list several hosts and does not say which one that is.
 func (f *Way) Site() Site {
 	if v := f.before["X-Forwarded-Host"]; len(v) == 1 {
 		if _, one := Host(v[0]); one {
@@ -51,8 +51,8 @@ func (f *Way) Site() Site {
 
 var forwardHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"}
 
-// WayOf returns what is told of a request. name is the relay's, secure says that
-// its TLS ended here, and trusted that the peer is a load balancer.
+// WayOf returns the Way of a request. name is the relay's. secure says that TLS ended here,
+// and trusted that the peer is a load balancer.
 func WayOf(r *http.Request, name string, peer netip.Addr, trusted, secure bool) Way {
 	f := Way{trusted: trusted, Peer: peer, host: r.Host, proto: "http", passed: passedBy(r, name)}
 	if secure {
@@ -69,9 +69,9 @@ func WayOf(r *http.Request, name string, peer netip.Addr, trusted, secure bool) 
 	return f
 }
 
-// Client is the address that policies and logs know the visitor by: the
-// peer's, or where that is a load balancer, the last address in
-// X-Forwarded-For that is not.
+// Client returns the address by which policies and logs know the visitor: the peer's or, if
+// the peer is a load balancer, the last address in X-Forwarded-For that is not a load
+// balancer's.
 func Client(r *http.Request, peer netip.Addr, trusted func(netip.Addr) bool) netip.Addr {
 	if !trusted(peer) {
 		return peer
@@ -90,8 +90,8 @@ func Client(r *http.Request, peer netip.Addr, trusted func(netip.Addr) bool) net
 	return peer
 }
 
-// hopAddr reads an address of X-Forwarded-For; some load balancers put the port
-// behind it, or brackets around IPv6.
+// hopAddr parses an address in X-Forwarded-For. Some load balancers append the port, or put
+// IPv6 addresses in brackets.
 func hopAddr(text string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
 	if err != nil {
@@ -104,8 +104,8 @@ func hopAddr(text string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), true
 }
 
-// Rewrite makes the request that the origin gets. net/http/httputil has taken
-// the hop-by-hop headers and the forwarding headers away.
+// Rewrite produces the request for the origin. net/http/httputil has already removed the
+// hop-by-hop and forwarding headers.
 func Rewrite(p *httputil.ProxyRequest, target string, f *Way) {
 	p.Out.URL.Scheme = "http"
 	p.Out.URL.Host = "origin" // streams need no address
@@ -125,8 +125,8 @@ func Rewrite(p *httputil.ProxyRequest, target string, f *Way) {
 	f.each(p.Out.Header.Set)
 }
 
-// each calls set with the headers that tell an origin of the visitor. A load
-// balancer's own come first in those that list the way.
+// each calls set with the headers that describe the visitor to an origin. In headers that list
+// the way, a load balancer's entries come first.
 func (f *Way) each(set func(name, value string)) {
 	list := func(name, own string) {
 		if f.trusted {
@@ -157,7 +157,7 @@ func (f *Way) each(set func(name, value string)) {
 	}
 }
 
-// name calls set with who the visitor is, as far as a header can say it.
+// name calls set with the visitor's identity, as far as it fits into headers.
 func (f *Way) name(set func(name, value string)) {
 	values := [len(WhoHeaders)]string{f.Who.User.Name}
 	if i := f.Who.Identity; i != nil {
@@ -172,19 +172,19 @@ func (f *Way) name(set func(name, value string)) {
 	}
 }
 
-// forwarding reports whether a visitor's header is not passed on because it
-// says, or seems to say, what each says.
+// forwarding reports whether a visitor's header is dropped because it is, or could be mistaken
+// for, one that each sets.
 func forwarding(name string, trusted bool) bool {
 	switch name {
 	case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip", loopHeader,
-		"Proxy": // CGI makes HTTP_PROXY of it, which programs obey (httpoxy)
+		"Proxy": // CGI turns it into HTTP_PROXY, which programs obey (httpoxy)
 		return true
 	}
 	return strings.HasPrefix(name, "X-Forwarded-") && !trusted || disguised(name)
 }
 
-// TakePaths takes out the fields by which origins know the path that was asked for before
-// something in front of them wrote another, as IIS does. Some frameworks believe them.
+// TakePaths removes the fields that tell an origin the path as it was requested, before a
+// proxy such as IIS rewrote it. Some frameworks trust them.
 func TakePaths(h http.Header) {
 	for name := range h {
 		switch wire.PlainHeader(name) {
@@ -194,10 +194,10 @@ func TakePaths(h http.Header) {
 	}
 }
 
-// disguised reports whether name is that of a forwarding header, or of one that
-// says where a request ends, with underscores or the like for hyphens, which CGI
-// (RFC 3875, section 4.1.18) and what follows it read as the header itself. No
-// load balancer writes them so.
+// disguised reports whether name is a forwarding header, or one that says where a request
+// ends, spelled with underscores or the like instead of hyphens. CGI (RFC 3875, section
+// 4.1.18) and its successors cannot tell it from the real header. No load balancer spells
+// headers that way.
 func disguised(name string) bool {
 	usual := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
@@ -218,8 +218,8 @@ func disguised(name string) bool {
 	return strings.HasPrefix(plain, "x-forwarded-")
 }
 
-// forwardedElement is RFC 7239's; an IPv6 address is quoted and in brackets
-// (§6), and so is a host with a port.
+// forwardedElement returns the element defined in RFC 7239. IPv6 addresses are quoted and in
+// brackets (§6), and hosts with a port are quoted.
 func forwardedElement(f *Way) string {
 	node := f.Peer.String()
 	if f.Peer.Is6() {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTargetByHTTP2IsAsWritten, with the query once.
+// TestTargetByHTTP2IsAsWritten also checks that the query appears only once.
 func TestTargetByHTTP2IsAsWritten(t *testing.T) {
 	for _, target := range []string{"/x", "/x?", "/\"x\"?q=1", "/\"x\"?", "/%41?a=%zz", "//x?q", "*"} {
 		u, err := url.ParseRequestURI(target)
@@ -24,8 +24,8 @@ func TestTargetByHTTP2IsAsWritten(t *testing.T) {
 	}
 }
 
-// TestSiteIsOneHost: where load balancers list several hosts, or pass on what is none, the
-// site is the one that the relay was asked for.
+// TestSiteIsOneHost checks that the site is the one that the relay was asked for if load
+// balancers list several hosts, or an invalid one.
 func TestSiteIsOneHost(t *testing.T) {
 	for _, c := range []struct {
 		said []string

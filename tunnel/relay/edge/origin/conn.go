@@ -13,9 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Conn is a stream to an origin. The preface is sent with the first bytes
-// written, and the agent's answer is taken off the first bytes read, so that a
-// new connection costs no round trip.
+// Conn is a stream to an origin. The preface is sent with the first write, and the agent's
+// answer is removed from the first bytes read, so a new connection costs no extra round trip.
 type Conn struct {
 	link.Stream
 
@@ -24,8 +23,8 @@ type Conn struct {
 
 	read     sync.Mutex
 	answered bool
-	ended    atomic.Bool   // one direction came to its end
-	done     chan struct{} // closed when the answer is read
+	ended    atomic.Bool   // one direction has ended
+	done     chan struct{} // closed when the answer has been read
 	refusal  error         // set before done is closed
 }
 
@@ -42,15 +41,14 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return max(n-skip, 0), c.explain(err)
 }
 
-// explain finds the reason of a write that broke: an agent that cannot reach
-// its origin says so and closes the stream, which may break a write before the
-// reason is read.
+// explain looks for the reason why a write failed. An agent that cannot reach its origin says
+// so and closes the stream, and that may break a write before the reason has been read.
 func (c *Conn) explain(err error) error {
 	if err == nil {
 		return nil
 	}
 	const patience = 2 * time.Second
-	if c.read.TryLock() { // nobody reads
+	if c.read.TryLock() { // nobody is reading
 		defer c.read.Unlock()
 		c.SetReadDeadline(time.Now().Add(patience))
 		defer c.SetReadDeadline(time.Time{})
@@ -92,7 +90,7 @@ func (c *Conn) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
 	})
 }
 
-// receive reads the origin's bytes: it takes the agent's answer off first.
+// receive reads the origin's bytes, after the agent's answer.
 func (c *Conn) receive(read func() (int, error)) (int, error) {
 	c.read.Lock()
 	defer c.read.Unlock()
@@ -106,14 +104,14 @@ func (c *Conn) receive(read func() (int, error)) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the direction towards the origin.
+// CloseWrite closes the direction towards the origin.
 func (c *Conn) CloseWrite() error {
 	c.ended.Store(true)
 	return c.Stream.CloseWrite()
 }
 
-// Close gives up what was not read or written to its end, so that neither the
-// agent nor the origin waits for somebody who has gone.
+// Close closes the stream. It resets the stream if either direction has not ended, so that
+// neither the agent nor the origin waits for a visitor who has gone.
 func (c *Conn) Close() error {
 	if !c.ended.Load() {
 		c.Stream.Reset()
@@ -121,7 +119,7 @@ func (c *Conn) Close() error {
 	return c.Stream.Close()
 }
 
-// answer reads the agent's answer if it is not yet read; c.read is held.
+// answer reads the agent's answer, unless that has been read. The caller holds c.read.
 func (c *Conn) answer() error {
 	if c.answered {
 		return c.refusal
@@ -140,7 +138,7 @@ func (c *Conn) answer() error {
 	return err
 }
 
-// Begin sends the preface alone and waits for the answer.
+// Begin sends only the preface and waits for the answer.
 func (c *Conn) Begin() error {
 	if _, err := c.Write(nil); err != nil {
 		return err
@@ -153,8 +151,8 @@ func (c *Conn) Begin() error {
 	return err
 }
 
-// Await waits for the answer to what was written, for as long as an agent may take
-// from since on.
+// Await waits for the answer to what was written, for as long as an agent may take, counted
+// from since.
 func (c *Conn) Await(since time.Time) error {
 	c.SetReadDeadline(since.Add(answerTime + openTime))
 	defer c.SetReadDeadline(time.Time{})

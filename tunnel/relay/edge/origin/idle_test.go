@@ -18,8 +18,9 @@ func (o *open) Close() error { o.closed = true; return nil }
 func (o *open) Reset()       {}
 func (o *open) Quiet() bool  { return true }
 
-// TestKeptConnectionsMakeRoom for one that waits for its first answer, unless the origin
-// has answered by another a moment ago, or it is one that was used before.
+// TestKeptConnectionsMakeRoom checks that idle connections are closed for one that waits for
+// its first answer, unless the origin has answered on another one a moment ago, or the waiting
+// one has been used before.
 func TestKeptConnectionsMakeRoom(t *testing.T) {
 	for what, c := range map[string]struct {
 		used   bool
@@ -62,8 +63,8 @@ func TestKeptConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatTakesLongEmptiesThePoolNoMore: a request that the origin holds, as by
-// long polling, has others' connections closed for some time only.
+// TestAnAnswerThatTakesLongEmptiesThePoolNoMore checks that a request that the origin holds,
+// as in long polling, has other connections closed only for a limited time.
 func TestAnAnswerThatTakesLongEmptiesThePoolNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pool idleStreams

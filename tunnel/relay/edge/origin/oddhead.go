@@ -9,10 +9,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// mend makes the head of an answer ready to be read once more that net/http did not take
-// and browsers do. It reports false where nothing could be done. What comes behind the
-// answer is given up with the stream: its end was told by a field that is not as it
-// should be.
+// mend repairs the head of an answer that net/http rejects but browsers accept, so that it can
+// be read again. It reports false if it cannot. The stream is not reused after this answer,
+// since the field that gives the answer's end is malformed.
 func (s *Stream) mend() bool {
 	raw := s.head.Bytes()
 	if !bytes.HasPrefix(raw, []byte("HTTP/")) && !bytes.HasPrefix(raw, []byte(icy)) {
@@ -35,8 +34,9 @@ func (s *Stream) mend() bool {
 	return true
 }
 
-// headEnd is how long the head is that b begins with, of which a line begins at the index
-// at. A negative one says that its end is not there, and where its last line begins.
+// headEnd returns the length of the head at the beginning of b, where at is the index of the
+// start of some line in it. If the end of the head is not in b, end is negative and last is
+// the start of the last line.
 func headEnd(b []byte, at int) (end, last int) {
 	for {
 		n := bytes.IndexByte(b[at:], '\n')
@@ -51,19 +51,20 @@ func headEnd(b []byte, at int) (end, last int) {
 	}
 }
 
-// icy begins the answers of SHOUTcast servers, which are HTTP/1.0 but for that.
+// icy begins the answers of SHOUTcast servers, which are otherwise HTTP/1.0.
 const icy = "ICY "
 
-// mended is a head without what browsers overlook: lines that are no fields, values that
-// no field may have, lengths that are none, and encodings of a transfer that are said
-// twice, as an application and the server below it do, or change nothing ("identity").
+// mended returns a head without the things that browsers overlook: lines that are not fields,
+// values that no field may have, invalid lengths, and transfer encodings that are given twice
+// (as happens if an application and the server below it both do so) or have no effect
+// ("identity").
 func mended(head string) string {
 	status, rest, _ := strings.Cut(head, "\n")
 	if strings.HasPrefix(status, icy) {
 		status = "HTTP/1.0 " + status[len(icy):]
 	}
 	var fields, lengths, encodings []string
-	keep := false // the field before, whose next line may follow
+	keep := false // the previous field was kept, and continuation lines may follow
 	for line := range strings.SplitSeq(rest, "\n") {
 		line = strings.TrimSuffix(line, "\r")
 		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
@@ -95,7 +96,7 @@ func mended(head string) string {
 	return strings.TrimSuffix(status, "\r") + "\r\n" + strings.Join(append(fields, "", ""), "\r\n")
 }
 
-// list are the values that a field lists.
+// list returns the values in a field's list.
 func list(value string) []string {
 	all := strings.Split(strings.ToLower(value), ",")
 	for i := range all {

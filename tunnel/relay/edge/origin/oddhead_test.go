@@ -23,8 +23,8 @@ func (s said) Read(b []byte) (int, error) { return s.Reader.Read(b) }
 func (said) Close() error                 { return nil }
 func (said) Reset()                       {}
 
-// TestLongOddHeadIsReadInOneGo: it takes a few times as long as one that is not odd, however
-// many lines it has.
+// TestLongOddHeadIsReadInOneGo checks that reading an odd head takes only a few times as long
+// as reading a regular one, however many lines it has.
 func TestLongOddHeadIsReadInOneGo(t *testing.T) {
 	lines := strings.Repeat("a: "+strings.Repeat("x", maxAnswerHead/maxAnswerLines-8)+"\n", maxAnswerLines-8)
 	read := func(first string) time.Duration {
@@ -44,8 +44,8 @@ func TestLongOddHeadIsReadInOneGo(t *testing.T) {
 	}
 }
 
-// TestHeadOfVeryManyLinesIsRefused: in memory each is many times what it is on its way. What
-// follows a head is no line of it.
+// TestHeadOfVeryManyLinesIsRefused limits the number of lines, since each takes many times as
+// much memory as it has bytes. What follows a head does not count.
 func TestHeadOfVeryManyLinesIsRefused(t *testing.T) {
 	trailers := func(n int) string {
 		var names strings.Builder
@@ -86,8 +86,8 @@ func TestHeadOfVeryManyLinesIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzMended holds that a head that was mended has nothing left to mend, ends once and
-// says no more of the body's length than the origin did.
+// FuzzMended checks that a mended head needs no further mending, ends only once, and says no
+// more about the body's length than the origin did.
 func FuzzMended(f *testing.F) {
 	f.Add("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n no\r\nX: y\r\n z\r\nbad\r\n\r\n")
 	f.Add("ICY 200 OK\nTransfer-Encoding: chunked\nTransfer-Encoding: identity, chunked\n\n")

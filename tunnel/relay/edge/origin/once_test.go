@@ -15,8 +15,9 @@ type noSession struct{ link.Session }
 
 func (noSession) OpenStream(context.Context) (link.Stream, error) { return nil, errors.New("no more") }
 
-// TestRequestsThatGoOnceMeetNoClosing: their stream is not one that the origin may be
-// closing at this moment, as after 2 s without a request. The others may go again.
+// TestRequestsThatGoOnceMeetNoClosing checks that a request that cannot be sent again gets no
+// stream that the origin may be closing at that moment, as after 2 s without a request. Other
+// requests may.
 func TestRequestsThatGoOnceMeetNoClosing(t *testing.T) {
 	for what, c := range map[string]struct {
 		once         bool

@@ -1,7 +1,7 @@
-// Package origin reaches origins, the local services that tunnels publish, by streams
-// of their agents' sessions: raw ones (Conn), pooled ones for requests by HTTP/1.1
-// (Stream), and a transport for HTTP/2. What is sent and what becomes of the answer is
-// of others, and so is which origin a visitor gets.
+// Package origin reaches origins, the local services that tunnels publish, over streams of
+// their agents' sessions: raw streams (Conn), pooled streams for HTTP/1.1 requests (Stream),
+// and a transport for HTTP/2. Its callers choose the origin of a visitor, and decide what is
+// sent and what happens to the answer.
 package origin
 
 import (
@@ -18,76 +18,77 @@ import (
 	"adit/tunnel/wire"
 )
 
-// ErrNoAgent is of a session that opens no stream.
+// ErrNoAgent means that no session could open a stream.
 var ErrNoAgent = errors.New("no agent serves this address now")
 
 const (
 	openTime   = 10 * time.Second // to open a stream
-	answerTime = 20 * time.Second // for an agent's answer
-	// originIdle is how long an unused connection to an origin is kept. Common
-	// origins close theirs after 5 s, and a request that meets the closing
-	// cannot always be sent again.
+	answerTime = 20 * time.Second // for an agent to answer
+	// originIdle is how long an unused connection to an origin is kept. Common origins close
+	// theirs after 5 s, and a request that arrives as that happens cannot always be sent
+	// again.
 	originIdle = 4 * time.Second
-	// onceIdle is the same for a request that cannot be sent again: some origins close
-	// theirs after 2 s, and what is on its way meanwhile meets the closing. A new
-	// connection costs the visitor no round trip.
+	// onceIdle is the same for requests that cannot be sent again. Some origins close
+	// connections after 2 s, and a request in transit at that moment is lost. A new connection
+	// costs the visitor no round trip.
 	onceIdle = time.Second
-	// makeRoom is how long a new connection waits for an answer until unused ones are
-	// closed for it.
+	// makeRoom is how long a new connection waits for an answer before unused ones are closed
+	// for its sake.
 	makeRoom = 300 * time.Millisecond
-	// makeRoomFor is how long that is done for one of them. What waits longer is most
-	// often told something later on, as by long polling, and has a connection.
+	// makeRoomFor is how long that goes on for one connection. An answer that takes longer is
+	// usually delayed on purpose, as in long polling, and the origin has accepted the
+	// connection.
 	makeRoomFor = 10 * time.Second
-	// maxIdle is how many of them a backend keeps. A crowd that is larger has
-	// most of its requests wait for a new one.
+	// maxIdle is how many unused connections a backend keeps. With more visitors than that,
+	// most requests wait for a new connection.
 	maxIdle = 1024
 )
 
-// ContinueWait is how long a visitor's body waits for an origin that was asked
-// whether it wants it (RFC 9110, section 10.1.1).
+// ContinueWait is how long a visitor's body waits for the origin to say that it wants it (RFC
+// 9110, section 10.1.1).
 const ContinueWait = time.Second
 
-// Visit is what the agent is told of a visitor with each stream.
+// Visit is what the agent is told about a visitor with each stream.
 type Visit struct {
 	Visitor, Edge netip.AddrPort
 	Authority     string
-	Client        string // that visits a private tunnel
+	Client        string // the client that is visiting a private tunnel
 }
 
-// Config says where an Origin is, and how it is reached.
+// Config says where an Origin is and how to reach it.
 type Config struct {
 	Session  link.Session
-	Endpoint uint32 // its tunnel's number within the session
-	Path     string // of a tunnel with paths: which of its origins; empty: its own
-	// HeadTime is how long the head of an answer by HTTP/2 may take.
+	Endpoint uint32 // the tunnel's number within the session
+	Path     string // selects an origin of a tunnel with paths; empty: the tunnel's own
+	// HeadTime limits how long the head of an HTTP/2 answer may take.
 	HeadTime time.Duration
-	// Asks finds in the context of a request by HTTP/2 for whom a stream is opened,
-	// and whether there is no other origin to turn to.
+	// Asks returns, from the context of an HTTP/2 request, the visitor for whom a stream is
+	// opened and whether there is no other origin to try.
 	Asks func(context.Context) (v Visit, only bool)
 }
 
-// Origin is a local service behind an agent's session, and what is kept of the way
-// to it between requests.
+// Origin is a local service behind an agent's session, with the connections to it that are
+// kept between requests.
 type Origin struct {
 	cfg  Config
-	idle idleStreams     // for HTTP/1.1, which the agent may look into
-	h2   *http.Transport // for gRPC, and for origins that are to be spoken to so
+	idle idleStreams     // for HTTP/1.1, which the agent may inspect
+	h2   *http.Transport // for gRPC, and for origins that are spoken to by HTTP/2
 }
 
-// New returns an origin to which nothing is open yet.
+// New returns an origin without any connections.
 func New(cfg Config) *Origin {
 	o := &Origin{cfg: cfg}
 	o.h2 = o.transport()
 	return o
 }
 
-// Close closes the streams that no request uses.
+// Close closes the streams that no request is using.
 func (o *Origin) Close() {
 	o.idle.close()
 	o.h2.CloseIdleConnections()
 }
 
-// Open opens a stream to the origin; the preface goes out with the first write.
+// Open opens a stream to the origin. The preface is sent with the first write.
 func (o *Origin) Open(ctx context.Context, kind wire.StreamKind, v Visit) (*Conn, error) {
 	preface, err := wire.AppendPreface(nil, wire.Preface{
 		Visitor: v.Visitor, Edge: v.Edge, Endpoint: o.cfg.Endpoint, Kind: kind, Authority: v.Authority, Path: o.cfg.Path, Client: v.Client,
@@ -104,36 +105,37 @@ func (o *Origin) Open(ctx context.Context, kind wire.StreamKind, v Visit) (*Conn
 	return &Conn{Stream: s, preface: preface, done: make(chan struct{})}, nil
 }
 
-// Want is what a request by HTTP/1.1 asks of its stream.
+// Want says which stream an HTTP/1.1 request needs.
 type Want struct {
 	Visit Visit
-	// Conn is the visitor's connection. Somebody else may have its address and port as
-	// soon as it has ended.
+	// Conn identifies the visitor's connection. An address and port would not do, since
+	// somebody else may have them once the connection has ended.
 	Conn any
-	// Apart says that it is to carry this visitor's requests alone.
+	// Apart asks for a stream that carries only this visitor's requests.
 	Apart bool
-	// SignsIn says that the origin may take what comes by it from now on for the same
-	// user's. It is this visitor's alone from here on, who gets it again.
+	// SignsIn says that the origin may from now on attribute everything on the stream to the
+	// same user. The stream then belongs to this visitor, who gets it again.
 	SignsIn bool
-	// Answers says that it is a step of a sign-in that answers what the origin has asked
-	// by the stream.
+	// Answers says that the request is a step of a sign-in, in answer to a challenge that the
+	// origin has sent on the stream.
 	Answers bool
-	// Once says that the request cannot be sent again where the origin closes the stream
-	// just then.
+	// Once says that the request cannot be sent again if the origin closes the stream just
+	// then.
 	Once bool
-	// New says that it is to be one that was not used before.
+	// New asks for a stream that has not been used before.
 	New bool
 }
 
-// owner is whose a stream is; the zero value: anybody's.
+// owner identifies the visitor that a stream belongs to. The zero value means that anybody may
+// use it.
 type owner struct {
-	visitor netip.AddrPort // a load balancer has those of several on one connection
+	visitor netip.AddrPort // a load balancer's connection carries several visitors
 	conn    any
 }
 
 func (w Want) owner() owner { return owner{w.Visit.Visitor, w.Conn} }
 
-// Stream returns a stream for a request by HTTP/1.1: one that is idle, or a new one.
+// Stream returns a stream for an HTTP/1.1 request: an idle one, or a new one.
 func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
 	var s *Stream
 	if !w.New {
@@ -154,10 +156,11 @@ func (o *Origin) Stream(ctx context.Context, w Want) (*Stream, error) {
 	return s, nil
 }
 
-// Signs reports whether a stream is kept by which a visitor has signed in, or is about to.
+// Signs reports whether there is an idle stream on which a visitor has signed in, or is about
+// to.
 func (o *Origin) Signs(v Visit, conn any) bool { return o.idle.signs(owner{v.Visitor, conn}) }
 
-// Keep keeps a stream whose answer was read to its end, for another request.
+// Keep keeps a stream for another request. Its answer must have been read to the end.
 func (o *Origin) Keep(s *Stream) { o.idle.put(s) }
 
 // RoundTrip sends a request by HTTP/2.
@@ -176,8 +179,8 @@ func (o *Origin) Reaches(ctx context.Context) bool {
 	return c.Begin() == nil
 }
 
-// transport returns the pool of streams for HTTP/2 down to the origin, which gRPC
-// needs. For that the agent is given a raw stream.
+// transport returns the HTTP/2 transport. HTTP/2 reaches all the way to the origin, as gRPC
+// needs, so the agent is given raw streams.
 func (o *Origin) transport() *http.Transport {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -189,8 +192,8 @@ func (o *Origin) transport() *http.Transport {
 			if only {
 				return c, nil
 			}
-			// There is another to turn to: the request's body must not go to an
-			// origin that is down.
+			// There is an alternative, so the request's body must not be sent to an origin
+			// that is down.
 			given := context.AfterFunc(ctx, func() { c.Reset() })
 			defer given()
 			if err := c.Begin(); err != nil {

@@ -20,12 +20,13 @@ import (
 
 var errHeadTooLarge = errors.New("the head of the origin's answer is too large")
 
-// maxAnswerHead is the largest head of an origin's answer, in bytes: as browsers take it.
-// In memory a line of it has some 100 bytes more, for as long as the visitor is answered.
+// maxAnswerHead is the largest head of an origin's answer, in bytes; browsers accept the same.
+// Each line of it takes some 100 bytes more in memory, for as long as the visitor is being
+// answered.
 const (
 	maxAnswerHead     = 256 << 10
 	maxAnswerLines    = 2048
-	maxAnswerTrailers = 256 // that it announces, in a line or several
+	maxAnswerTrailers = 256 // that an answer announces, in one or more lines
 )
 
 var (
@@ -33,26 +34,26 @@ var (
 	heads   = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 )
 
-// Stream is a stream of HTTP/1.1 requests, one after another. It belongs to
-// one request at a time, or to the pool of its backend.
+// Stream is a stream of consecutive HTTP/1.1 requests. It belongs either to one request or to
+// the pool of its backend.
 type Stream struct {
 	Conn *Conn
-	// Asks says that the origin waits for the next step of a sign-in. Any other request
-	// would end that.
+	// Asks says that the origin is waiting for the next step of a sign-in, which any other
+	// request would end.
 	Asks  bool
 	br    *bufio.Reader // nil while the stream is idle
-	of    owner         // whom it is kept for
-	signs bool          // that one signs in by it
-	idle  time.Time     // since when
+	of    owner         // the visitor it is kept for
+	signs bool          // a visitor signs in on it
+	idle  time.Time     // since when it has been idle
 	used  bool          // it has carried a request before this one
-	heard bool          // something of the answer has come
-	left  int64         // of an answer's head, what may still be read; negative outside of one
-	lines int           // of it, how many may still come
-	head  *bytes.Buffer // what has come of an answer's head, and perhaps more; nil outside of one
+	heard bool          // some of the answer has arrived
+	left  int64         // bytes of an answer's head that may still be read; negative outside a head
+	lines int           // lines of it that may still come
+	head  *bytes.Buffer // what has been read of an answer's head, and perhaps more; nil outside a head
 
 	pool     *idleStreams // of its origin
 	patience *time.Timer  // calls wait
-	late     atomic.Bool  // the origin was given up, which does not answer
+	late     atomic.Bool  // the origin did not answer in time and was given up
 	waiting  sync.Mutex   // guards since and until
 	since    time.Duration
 	until    time.Duration
@@ -64,7 +65,7 @@ func newStream(conn *Conn, pool *idleStreams) *Stream {
 	return s
 }
 
-// Read reads from the origin; the head of an answer is bounded.
+// Read reads from the origin. The size of an answer's head is limited.
 func (s *Stream) Read(b []byte) (int, error) {
 	if s.tooLarge() {
 		return 0, errHeadTooLarge
@@ -77,7 +78,7 @@ func (s *Stream) Read(b []byte) (int, error) {
 		s.heard = true
 		if s.left > 0 {
 			s.left -= int64(n)
-			s.lines -= bytes.Count(b[:n], []byte{'\n'}) // and some of the body, of which nothing is read by then
+			s.lines -= bytes.Count(b[:n], []byte{'\n'}) // may include some of the body, none of which counts by then
 		}
 		if s.head != nil {
 			s.head.Write(b[:n])
@@ -89,10 +90,10 @@ func (s *Stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// tooLarge reports whether nothing more of an answer's head is read.
+// tooLarge reports whether the limit on an answer's head is exceeded.
 func (s *Stream) tooLarge() bool { return s.left == 0 || s.left > 0 && s.lines < 0 }
 
-// Answer reads the head of an answer to r.
+// Answer reads the head of the answer to r.
 func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	s.left, s.lines, s.head = maxAnswerHead, maxAnswerLines, heads.Get().(*bytes.Buffer)
 	defer func() {
@@ -115,9 +116,9 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if err == nil && a.Close && a.Header["Connection"] == nil {
-		// http.ReadResponse took the field away, with the names that it lists.
+		// http.ReadResponse removes the field and the names that it lists.
 		fields := textproto.NewReader(bufio.NewReader(s.head))
-		_, _ = fields.ReadLine() // the status; all of it has been read once without an error
+		_, _ = fields.ReadLine() // the status line; it has been parsed once without error
 		again, _ := fields.ReadMIMEHeader()
 		if named := again["Connection"]; named != nil {
 			a.Header["Connection"] = named
@@ -132,7 +133,7 @@ func (s *Stream) Answer(r *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// Patience gives the origin up that sends nothing of its answer for d.
+// Patience gives up on the origin if it sends nothing of its answer for d.
 func (s *Stream) Patience(d time.Duration) {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -141,29 +142,30 @@ func (s *Stream) Patience(d time.Duration) {
 	s.patience.Reset(s.turn(d))
 }
 
-// turn is how long it waits at a time, of what is left.
+// turn returns how long to wait before the next check, out of the time left.
 func (s *Stream) turn(left time.Duration) time.Duration {
-	if s.used || s.until-left-s.since >= makeRoomFor { // the origin has this connection in hand
+	if s.used || s.until-left-s.since >= makeRoomFor { // the origin has accepted this connection
 		return left
 	}
 	return min(left, makeRoom)
 }
 
-// wait has waited for an answer for a turn.
+// wait is called when a turn of waiting for an answer is over.
 func (s *Stream) wait() {
 	if s.waits() {
 		s.pool.makeRoom()
 	}
 }
 
-// waits reports whether there is time left for the answer, and gives the origin up if there
-// is none: before anybody can note an answer, for the stream may be another request's then.
+// waits reports whether to wait on. If there is no time left, it gives up on the origin while
+// it holds the lock, so that nobody can note an answer first: the stream might then already
+// serve another request.
 func (s *Stream) waits() bool {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
 	left := s.until - monotime.Now()
 	switch {
-	case s.until == 0: // it is answered
+	case s.until == 0: // answered
 		return false
 	case left > 0:
 		turn := s.turn(left)
@@ -175,7 +177,7 @@ func (s *Stream) waits() bool {
 	return false
 }
 
-// Answered ends what Patience began.
+// Answered ends the wait begun by Patience.
 func (s *Stream) Answered() {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -183,17 +185,17 @@ func (s *Stream) Answered() {
 	s.patience.Stop()
 }
 
-// Fresh notes that a request begins, of whose answer nothing has come.
+// Fresh notes that a new request begins, and nothing of its answer has arrived.
 func (s *Stream) Fresh() { s.heard = false }
 
-// Stale reports whether nothing came back of a request because the origin may have
-// closed the stream just then, after another request.
+// Stale reports whether a request may have got no answer because the origin was just closing
+// the stream after an earlier request.
 func (s *Stream) Stale() bool { return s.used && !s.heard && !s.late.Load() }
 
-// Buffered is how many bytes have been read of what comes next.
+// Buffered returns how many bytes have been read ahead.
 func (s *Stream) Buffered() int { return s.br.Buffered() }
 
-// Rest reads what comes next.
+// Rest returns a reader of everything that follows.
 func (s *Stream) Rest() io.Reader {
 	held, _ := s.br.Peek(s.br.Buffered())
 	if len(held) == 0 {
@@ -202,7 +204,7 @@ func (s *Stream) Rest() io.Reader {
 	return io.MultiReader(bytes.NewReader(bytes.Clone(held)), s)
 }
 
-// begin makes the stream ready for a request.
+// begin prepares the stream for a request.
 func (s *Stream) begin() {
 	if s.br == nil {
 		s.br = readers.Get().(*bufio.Reader)
@@ -210,7 +212,7 @@ func (s *Stream) begin() {
 	}
 }
 
-// rest gives back what an idle stream does not need.
+// rest releases what an idle stream does not need.
 func (s *Stream) rest() {
 	if s.br != nil {
 		s.br.Reset(nil)
@@ -221,20 +223,20 @@ func (s *Stream) rest() {
 
 func (s *Stream) Close() {
 	s.Answered()
-	_ = s.Conn.Close() // the stream is given up in any case
+	_ = s.Conn.Close() // the stream is discarded in any case
 	s.rest()
 }
 
-// idleStreams are a backend's streams between two requests.
+// idleStreams are a backend's streams that are between two requests.
 type idleStreams struct {
 	mu     sync.Mutex
-	list   []*Stream // the one used last is at the end
-	owned  int       // how many of them are one visitor's
+	list   []*Stream // the most recently used one is last
+	owned  int       // how many of them belong to one visitor
 	closed bool
-	sweep  *time.Timer // runs while there are any
+	sweep  *time.Timer // runs while the list is not empty
 }
 
-// take returns the stream that was used last and is fit for a request.
+// take returns the most recently used stream that is fit for a request, or nil.
 func (p *idleStreams) take(w Want) *Stream {
 	idle := originIdle
 	if w.Once {
@@ -252,14 +254,14 @@ func (p *idleStreams) take(w Want) *Stream {
 			return s
 		}
 		s.Close()
-		if since >= idle { // most of the others are older
+		if since >= idle { // most others are older still
 			return nil
 		}
 	}
 }
 
-// pop takes the visitor's own stream that was used last out of the list, or else one of
-// those that are anybody's.
+// pop removes and returns the visitor's own stream, or else one that anybody may use; of
+// either kind, the most recently used.
 func (p *idleStreams) pop(w Want) *Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,8 +283,8 @@ func (p *idleStreams) pop(w Want) *Stream {
 	return s
 }
 
-// own is where the visitor's own stream is for a request; negative: there is none. Of
-// several whose origin asks, the one that has asked first is most likely answered first.
+// own returns the index of the visitor's own stream for a request, or -1. If challenges are
+// open on several streams, the oldest is most likely the one being answered.
 func (p *idleStreams) own(w Want) int {
 	of := w.owner()
 	if w.Answers {
@@ -293,8 +295,8 @@ func (p *idleStreams) own(w Want) int {
 	return p.last(of)
 }
 
-// last is where the stream of a visitor is that was used last and whose origin does not
-// ask; negative: there is none.
+// last returns the index of the visitor's most recently used stream on which no challenge is
+// open, or -1.
 func (p *idleStreams) last(of owner) int {
 	for i := len(p.list) - 1; i >= 0; i-- {
 		if p.list[i].of == of && !p.list[i].Asks {
@@ -304,21 +306,21 @@ func (p *idleStreams) last(of owner) int {
 	return -1
 }
 
-// signs reports whether there is a stream by which a visitor signs in.
+// signs reports whether there is a stream on which a visitor signs in.
 func (p *idleStreams) signs(of owner) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.owned > 0 && slices.ContainsFunc(p.list, func(s *Stream) bool { return s.signs && s.of == of })
 }
 
-// count counts a stream that comes into the list or leaves it.
+// count updates owned when a stream enters the list (n is 1) or leaves it (-1).
 func (p *idleStreams) count(s *Stream, n int) {
 	if s.of != (owner{}) {
 		p.owned += n
 	}
 }
 
-// put keeps a stream whose answer was read to its end.
+// put keeps a stream whose answer has been read to the end.
 func (p *idleStreams) put(s *Stream) {
 	s.rest()
 	s.idle = time.Now()
@@ -341,10 +343,10 @@ func (p *idleStreams) put(s *Stream) {
 	}
 }
 
-// makeRoom closes all, if none was used a moment ago, but those by which somebody signs in:
-// the next step has to come by the same one. It is called while a new stream waits for its
-// first answer: an origin that serves one connection at a time, as many devices and servers
-// for development do, waits for what comes by one of these.
+// makeRoom closes all idle streams if none was used a moment ago, except those on which
+// somebody is signing in, since the next step needs the same stream. It is called while a new
+// stream waits for its first answer: an origin that serves one connection at a time, as many
+// devices and development servers do, may be waiting for data on one of the idle streams.
 func (p *idleStreams) makeRoom() {
 	p.mu.Lock()
 	var old []*Stream
@@ -357,7 +359,7 @@ func (p *idleStreams) makeRoom() {
 	}
 }
 
-// drop takes those that are picked out of the list; p.mu is held.
+// drop removes and returns the streams for which pick returns true. The caller holds p.mu.
 func (p *idleStreams) drop(pick func(*Stream) bool) (picked []*Stream) {
 	kept := p.list[:0]
 	for _, s := range p.list {
@@ -373,7 +375,7 @@ func (p *idleStreams) drop(pick func(*Stream) bool) (picked []*Stream) {
 	return picked
 }
 
-// expire closes what was idle for long or was closed by the origin.
+// expire closes streams that have been idle too long or that the origin has closed.
 func (p *idleStreams) expire() {
 	p.mu.Lock()
 	old := p.drop(func(s *Stream) bool { return time.Since(s.idle) >= originIdle || !s.Conn.Quiet() })
@@ -386,7 +388,7 @@ func (p *idleStreams) expire() {
 	}
 }
 
-// close closes what is idle, and what would become so.
+// close closes all idle streams, and makes put close any more.
 func (p *idleStreams) close() {
 	p.mu.Lock()
 	old := p.list

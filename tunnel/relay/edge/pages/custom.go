@@ -18,43 +18,43 @@ import (
 )
 
 const (
-	pageAgain   = time.Second // at the earliest, a file is looked at again
+	pageAgain   = time.Second // minimum time between two checks of a file
 	maxPageFile = 1 << 20
 
-	maxPageFiles = 100 // are looked at when the edge starts
+	maxPageFiles = 100 // checked when the edge starts
 )
 
-// Set is the operator's pages in place of the built-in one. A file that
-// changes is read again; one that cannot be used leaves the next, or the built-in
-// page, in force, with one warning for each of its versions.
+// Set is the operator's pages, which replace the built-in one. A file that changes is read
+// again. If a file cannot be used, the next one or the built-in page is shown, and each
+// version of the file is warned about once.
 type Set struct {
 	dir string // empty: none
 	log *slog.Logger
-	// read is readPage; tests have it wait.
+	// read is readPage; tests replace it.
 	read func(path string) (*htmlpage.Page, error)
 
-	looks singleflight.Group // at files, by name
+	looks singleflight.Group // one check at a time per file name
 
 	mu    sync.Mutex
-	files map[string]pageFile // by name; the names are ours, so they are few
+	files map[string]pageFile // by name; only names chosen here are used, so there are few
 }
 
-// pageFile is what was found of a file.
+// pageFile is what is known about a file.
 type pageFile struct {
-	checked time.Time // after it was looked at last
+	checked time.Time // after the last check
 	changed time.Time
 	size    int64
-	page    *htmlpage.Page // nil: there is none that works
+	page    *htmlpage.Page // nil: no usable page
 	warned  bool
 }
 
-// New returns the pages in a folder; empty: there are none.
+// New returns the pages in a folder. If dir is empty, there are none.
 func New(dir string, log *slog.Logger) *Set {
 	return &Set{dir: dir, log: log, read: readPage, files: make(map[string]pageFile)}
 }
 
-// choose returns the page to show. The file named for the code goes before the
-// one of the status, and that before error.html.
+// choose returns the page to show: the file named after the code, else the one named after the
+// status, else error.html, else the built-in page.
 func (c *Set) choose(p Page) *htmlpage.Page {
 	if c.dir == "" {
 		return builtIn
@@ -67,8 +67,8 @@ func (c *Set) choose(p Page) *htmlpage.Page {
 	return builtIn
 }
 
-// Check looks at all pages once, so that a start, and not the first visitor who
-// would see one, shows which cannot be used.
+// Check checks all pages once, so that unusable ones are reported at the start rather than
+// when the first visitor would see them.
 func (c *Set) Check() {
 	if c.dir == "" {
 		return
@@ -86,15 +86,15 @@ func (c *Set) Check() {
 	}
 }
 
-// get returns the page of a file, nil if there is none that works. It waits for the
-// disk when the file is to be looked at again, and never for another file's look.
+// get returns the page in a file, or nil if it has no usable one. It waits for the disk if the
+// file is due to be checked, but never for a check of another file.
 func (c *Set) get(name string) *htmlpage.Page {
 	if f, fresh := c.known(name); fresh {
 		return f.page
 	}
-	page, _, _ := c.looks.Do(name, func() (any, error) { // who asks meanwhile waits for this look
+	page, _, _ := c.looks.Do(name, func() (any, error) { // concurrent callers share one check
 		f, fresh := c.known(name)
-		if !fresh { // else one that has just ended has seen to it
+		if !fresh { // otherwise a check that has just ended did the work
 			f = c.look(name, f)
 			f.checked = time.Now()
 			c.keep(name, f)
@@ -104,7 +104,7 @@ func (c *Set) get(name string) *htmlpage.Page {
 	return page.(*htmlpage.Page)
 }
 
-// known returns what was found of a file, and whether that is not long ago.
+// known returns what is known about a file, and whether it was checked recently.
 func (c *Set) known(name string) (f pageFile, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Set) keep(name string, f pageFile) {
 	c.files[name] = f
 }
 
-// look returns what is to be known of a file that was found as f before.
+// look checks a file and returns what is now known about it; f is what was known before.
 func (c *Set) look(name string, f pageFile) pageFile {
 	path := filepath.Join(c.dir, name)
 	info, err := os.Stat(path)
@@ -148,10 +148,10 @@ func (c *Set) look(name string, f pageFile) pageFile {
 	return f
 }
 
-// unread returns what is to be known of a file that could not be read, for reasons that
-// are not in it: it is to be read when it can be, though it be the same.
+// unread returns f for a file that could not be read for an outside reason. The file will be
+// read again once that is possible, even if it has not changed.
 func (f pageFile) unread() pageFile {
-	return pageFile{warned: f.warned && f.changed.IsZero()} // what was wrong in it is another matter
+	return pageFile{warned: f.warned && f.changed.IsZero()} // a warning about the contents does not count
 }
 
 func readPage(path string) (*htmlpage.Page, error) {

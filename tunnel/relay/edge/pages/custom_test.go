@@ -81,8 +81,8 @@ func TestOnlySoManyPagesAreLookedAt(t *testing.T) {
 	}
 }
 
-// TestSlowPageHoldsUpNoOther has the disk take its time for one page, for which
-// several visitors ask.
+// TestSlowPageHoldsUpNoOther has the disk respond slowly for one page, which several visitors
+// request.
 func TestSlowPageHoldsUpNoOther(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"404.html", "503.html"} {
@@ -124,8 +124,7 @@ func TestSlowPageHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestPageThatWasAwayIsUsedAgain has another thing in its place for a while, and
-// the file come back as it was.
+// TestPageThatWasAwayIsUsedAgain replaces a file for a while and then restores it unchanged.
 func TestPageThatWasAwayIsUsedAgain(t *testing.T) {
 	dir := t.TempDir()
 	path, away := filepath.Join(dir, "404.html"), filepath.Join(dir, "away")
@@ -162,9 +161,8 @@ func TestPageThatWasAwayIsUsedAgain(t *testing.T) {
 	})
 }
 
-// TestPageThatCouldNotBeReadIsTriedAgain has a read fail that has nothing to do with what
-// is in the file, as while no file can be opened, or before a chmod: the file does
-// not change when that is over.
+// TestPageThatCouldNotBeReadIsTriedAgain makes a read fail for a reason outside the file, such
+// as too many open files or missing permissions. The file does not change when that is over.
 func TestPageThatCouldNotBeReadIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "404.html")

@@ -1,6 +1,6 @@
-// Package pages is what visitors see in place of a site: the operator's pages, or the
-// built-in one, or the same as JSON or for gRPC where a visitor would rather have
-// that. What is to be said is decided above it.
+// Package pages renders what visitors see instead of a site: the operator's page or the
+// built-in one, or the same message as JSON or for gRPC if the visitor prefers that. Its
+// callers decide what the page says.
 package pages
 
 import (
@@ -19,7 +19,7 @@ type Page struct {
 	Title, Text string
 }
 
-// code is the page's name in JSON.
+// code returns the page's code in JSON.
 func (p Page) code() string {
 	switch p.Status {
 	case http.StatusBadGateway:
@@ -32,10 +32,10 @@ func (p Page) code() string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(p.Status)), " ", "_")
 }
 
-// fields are what a page may show, as {{.Status}} and so on.
+// fields are the fields available to a page, such as {{.Status}}.
 var fields = []string{"Status", "Code", "Title", "Text", "Host"}
 
-// values returns what is shown in a page's fields to a visitor of host.
+// values returns the values of a page's fields for a visitor of host.
 func (p Page) values(host string) map[string]string {
 	if len(host) > maxHost {
 		host = ""
@@ -45,7 +45,7 @@ func (p Page) values(host string) map[string]string {
 	}
 }
 
-// maxHost is what a name and a port have at most; longer ones are not shown.
+// maxHost is the longest possible name with a port; longer ones are not shown.
 const maxHost = 260
 
 var builtIn = htmlpage.Must(htmlpage.Parse("built-in page", `<!DOCTYPE html>
@@ -73,8 +73,8 @@ p:empty{display:none}
 </html>
 `, fields...))
 
-// Answer answers with a page, the operator's if there is one, or with JSON where
-// the visitor would rather have that.
+// Answer answers with a page, preferably the operator's, or with JSON if the visitor prefers
+// that.
 func (c *Set) Answer(w http.ResponseWriter, r *http.Request, p Page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -92,7 +92,7 @@ func (c *Set) Answer(w http.ResponseWriter, r *http.Request, p Page) {
 		if p.Text != "" {
 			message = p.Text
 		}
-		body, _ := json.Marshal(map[string]any{"error": map[string]string{"code": p.code(), "message": message}}) // strings have no errors
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{"code": p.code(), "message": message}}) // strings always marshal
 		respond(w, r, p.Status, append(body, '\n'))
 		return
 	}
@@ -101,13 +101,13 @@ func (c *Set) Answer(w http.ResponseWriter, r *http.Request, p Page) {
 	respond(w, r, p.Status, c.choose(p).Render(p.values(r.Host)))
 }
 
-// AnswerText is refuse for those who know no page.
+// AnswerText is Answer for callers that do not know Page.
 func (c *Set) AnswerText(w http.ResponseWriter, r *http.Request, status int, title, text string) {
 	c.Answer(w, r, Page{Status: status, Title: title, Text: text})
 }
 
-// respond writes an answer whose length is said, so that the visitor knows its
-// end even while it is still sending.
+// respond writes an answer with a Content-Length, so that the visitor knows where it ends even
+// while it is still sending.
 func respond(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
@@ -116,11 +116,11 @@ func respond(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	}
 }
 
-// grpcKinds are the types of content of gRPC and gRPC-Web, whose clients take no answer of
-// another; the longest first.
+// grpcKinds are the content types of gRPC and gRPC-Web, longest first. Their clients accept
+// only answers of the same type.
 var grpcKinds = []string{"application/grpc-web-text", "application/grpc-web", "application/grpc"}
 
-// grpcKind is the one of them that a request is of; empty: of none.
+// grpcKind returns the entry of grpcKinds that matches a request, or "".
 func grpcKind(contentType string) string {
 	at := slices.IndexFunc(grpcKinds, func(kind string) bool { return strings.HasPrefix(contentType, kind) })
 	if at < 0 {
@@ -129,8 +129,8 @@ func grpcKind(contentType string) string {
 	return grpcKinds[at]
 }
 
-// grpcStatus follows gRPC's mapping of HTTP statuses. Clients may try again what is 14:
-// so is what another connection is wanted for.
+// grpcStatus follows gRPC's mapping of HTTP statuses. Clients may retry after 14, so that is
+// also used if the request needs another connection.
 func grpcStatus(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -147,7 +147,7 @@ func grpcStatus(status int) string {
 	return "2"
 }
 
-// wantsJSON reports whether an Accept header names JSON before HTML.
+// wantsJSON reports whether an Accept header lists JSON before HTML.
 func wantsJSON(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		media, _, _ := strings.Cut(strings.TrimSpace(part), ";")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestGRPCIsToldByItsOwnStatus holds what a gRPC client is told against gRPC's mapping of
-// HTTP statuses: only what may go well another time is 14, which clients try again.
+// TestGRPCIsToldByItsOwnStatus compares the status for gRPC clients with gRPC's mapping of
+// HTTP statuses. Only failures that may pass are 14, which clients retry.
 func TestGRPCIsToldByItsOwnStatus(t *testing.T) {
 	pages := New("", slog.New(slog.DiscardHandler))
 	for status, want := range map[int]string{
@@ -29,7 +29,8 @@ func TestGRPCIsToldByItsOwnStatus(t *testing.T) {
 	}
 }
 
-// TestGRPCWebIsToldInItsOwnType: its clients take no answer of gRPC's type.
+// TestGRPCWebIsToldInItsOwnType matters because gRPC-Web clients do not accept answers of
+// gRPC's type.
 func TestGRPCWebIsToldInItsOwnType(t *testing.T) {
 	pages := New("", slog.New(slog.DiscardHandler))
 	for asked, want := range map[string]string{
@@ -47,8 +48,8 @@ func TestGRPCWebIsToldInItsOwnType(t *testing.T) {
 	}
 }
 
-// TestAnswersAreOfTheFormThatIsAskedFor: JSON for who names it before HTML, and in any
-// form an answer that nothing keeps, guesses at or runs.
+// TestAnswersAreOfTheFormThatIsAskedFor checks that visitors who list JSON before HTML get
+// JSON, and that no form of the answer is cached, sniffed or executed.
 func TestAnswersAreOfTheFormThatIsAskedFor(t *testing.T) {
 	const (
 		html = "text/html; charset=utf-8"

@@ -1,6 +1,6 @@
-// Package presence knows the visits that an endpoint has now, and ends those that may no
-// longer be: of whom a policy lets in no more, whom a private tunnel invites no more, or
-// of whom no byte moves. Who that is, is for the caller to say.
+// Package presence tracks the current visits of an endpoint and ends those that may not
+// continue: visitors that a policy no longer admits, guests that a private tunnel no longer
+// invites, and visits on which no byte moves. The caller decides which visits those are.
 package presence
 
 import (
@@ -15,28 +15,29 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// Why a visit is ended here, and not by its visitor; or a [RefusedError].
+// Reasons for ending a visit here, other than a [RefusedError].
 var (
 	ErrStill   = errors.New("no byte has moved for too long")
 	ErrTooMuch = errors.New("too much of it waits in memory")
 )
 
-// RefusedError is why a visit is ended whose visitor may no longer be: a rule of the policy.
+// RefusedError is the reason for ending a visit whose visitor may no longer stay: a rule of
+// the policy.
 type RefusedError struct{ Rule string }
 
 func (e RefusedError) Error() string { return "the visitor is let in no more: " + e.Rule }
 
-// Set is the visits that an endpoint has now. The zero value has none.
+// Set is the current visits of an endpoint. The zero value is empty.
 type Set struct {
 	mu  sync.Mutex
 	all map[*Visit]struct{}
 }
 
-// Answer is what a visitor's request is answered by.
+// Answer is the answer to a visitor's request.
 type Answer interface {
 	Moved() int64 // bytes, in either direction
-	GiveUp()      // ends what is being written, after a while
-	Over()        // ends the power of GiveUp
+	GiveUp()      // ends what is being written, after a delay
+	Over()        // makes GiveUp harmless
 }
 
 // Visit is one visitor's request, connection or flow.
@@ -44,17 +45,17 @@ type Visit struct {
 	of     *Set
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	answer Answer // of a request; nil for a connection, which looks after itself
+	answer Answer // to a request; nil for a connection, which handles idleness itself
 
 	// Guarded by of.mu.
-	guest   *policy.Guest  // nil: it is not let in yet
-	private *visitor.Guest // of a private tunnel: who it is
-	moved   int64          // bytes, when it was last looked at; -1: never
+	guest   *policy.Guest  // nil: not admitted yet
+	private *visitor.Guest // who visits a private tunnel
+	moved   int64          // bytes when last checked; -1: never checked
 	since   time.Duration
 }
 
-// Enter notes a visitor, with the answer of a request; nil: it is a connection. The
-// context ends when the visitor may no longer be.
+// Enter adds a visitor, with the answer to its request, or nil for a connection. The context
+// ends when the visitor may no longer stay.
 func (p *Set) Enter(ctx context.Context, answer Answer) (context.Context, *Visit) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	v := &Visit{of: p, ctx: ctx, cancel: cancel, answer: answer, moved: -1}
@@ -67,7 +68,7 @@ func (p *Set) Enter(ctx context.Context, answer Answer) (context.Context, *Visit
 	return ctx, v
 }
 
-// Remove forgets a visitor and reports whether none is left.
+// Remove removes a visitor and reports whether none is left.
 func (p *Set) Remove(v *Visit) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +76,8 @@ func (p *Set) Remove(v *Visit) (last bool) {
 	return len(p.all) == 0
 }
 
-// end ends the visit. What is being written to a visitor who does not read is
-// given up after a while.
+// end ends the visit. Data being written to a visitor who does not read is abandoned after a
+// delay.
 func (v *Visit) end(why error) {
 	v.cancel(why)
 	if v.answer != nil {
@@ -84,7 +85,7 @@ func (v *Visit) end(why error) {
 	}
 }
 
-// Leave frees what a visit holds that has come to its end, and was removed.
+// Leave releases what a visit holds. It is called once the visit has ended and been removed.
 func (v *Visit) Leave() {
 	v.cancel(nil)
 	if v.answer != nil {
@@ -92,24 +93,24 @@ func (v *Visit) Leave() {
 	}
 }
 
-// End ends a visit of which too much waits in memory.
+// End ends a visit for which too much data waits in memory.
 func (v *Visit) End() { v.end(ErrTooMuch) }
 
-// Why is what has ended the visit: a [RefusedError], [ErrStill] or [ErrTooMuch]; another
-// error if it was not ended here, and nil while it goes on.
+// Why returns what has ended the visit: a [RefusedError], [ErrStill] or [ErrTooMuch], or
+// another error if it was not ended here. It is nil while the visit goes on.
 func (v *Visit) Why() error { return context.Cause(v.ctx) }
 
-// LetIn notes who was let in. A policy that was changed before that, and not
-// heeded, is for the caller to ask.
+// LetIn records who was admitted. The policy may have changed just before that without
+// affecting this visit, so the caller must check again.
 func (v *Visit) LetIn(g policy.Guest) {
-	g.Reading = new(policy.Reading) // it is asked for again as long as the visit lasts
+	g.Reading = new(policy.Reading) // it is consulted again for as long as the visit lasts
 	v.of.mu.Lock()
 	defer v.of.mu.Unlock()
 	v.guest = &g
 }
 
-// IsOf notes whose visit it is, of a private tunnel. An endpoint that did not invite
-// the guest any more before that is for the caller to ask.
+// IsOf records who is visiting a private tunnel. The endpoint may have withdrawn the
+// invitation just before that, so the caller must check again.
 func (v *Visit) IsOf(g *visitor.Guest) {
 	v.of.mu.Lock()
 	defer v.of.mu.Unlock()
@@ -123,8 +124,8 @@ func (p *Set) Any() bool {
 	return len(p.all) > 0
 }
 
-// Presented returns what visitors have presented, each connection's once. To verify it
-// takes a while, in which nobody is to be kept from coming.
+// Presented returns what visitors have presented, once per connection. Verifying it takes a
+// while and must not block new visitors, so it is left to the caller.
 func (p *Set) Presented() []*policy.Presented {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +138,7 @@ func (p *Set) Presented() []*policy.Presented {
 	return slices.Collect(maps.Keys(all))
 }
 
-// EndIdle ends the requests of which no byte has moved for limit.
+// EndIdle ends the requests on which no byte has moved for limit.
 func (p *Set) EndIdle(now, limit time.Duration) {
 	p.endEach(func(v *Visit) error {
 		if v.answer == nil {
@@ -153,11 +154,11 @@ func (p *Set) EndIdle(now, limit time.Duration) {
 	})
 }
 
-// EndAll ends all visits, by a rule.
+// EndAll ends all visits because of a rule.
 func (p *Set) EndAll(rule string) { p.endEach(func(*Visit) error { return RefusedError{rule} }) }
 
-// EndGuests ends the visits of those who were let in and are judged otherwise now.
-// judge must not wait.
+// EndGuests ends the visits of admitted guests whom judge no longer allows. judge must not
+// block.
 func (p *Set) EndGuests(judge func(policy.Guest) policy.Decision) {
 	p.endEach(func(v *Visit) error {
 		if v.guest == nil {
@@ -170,7 +171,7 @@ func (p *Set) EndGuests(judge func(policy.Guest) policy.Decision) {
 	})
 }
 
-// EndPrivate ends the visits of a private tunnel's guests who are picked.
+// EndPrivate ends the visits of a private tunnel's guests for whom pick returns true.
 func (p *Set) EndPrivate(pick func(visitor.Guest) bool) {
 	p.endEach(func(v *Visit) error {
 		if v.private == nil || !pick(*v.private) {
@@ -180,7 +181,7 @@ func (p *Set) EndPrivate(pick func(visitor.Guest) bool) {
 	})
 }
 
-// endEach ends those that there is a reason to.
+// endEach ends the visits for which reason returns an error.
 func (p *Set) endEach(reason func(*Visit) error) {
 	p.mu.Lock()
 	ending := make(map[*Visit]error)

@@ -21,8 +21,8 @@ func (a *answer) Moved() int64 { return a.moved }
 func (a *answer) GiveUp()      { a.gaveUp = true }
 func (a *answer) Over()        { a.over = true }
 
-// TestGuestsAreRemembered has every visit that was let in be one of which it is
-// remembered what its path is read as.
+// TestGuestsAreRemembered checks that the way a guest's path is read is remembered for every
+// visit that was admitted.
 func TestGuestsAreRemembered(t *testing.T) {
 	var here Set
 	for _, of := range []Answer{nil, new(answer)} {
@@ -58,8 +58,8 @@ func TestTheLastVisitIsTold(t *testing.T) {
 	}
 }
 
-// TestOnlyThoseEndOfWhomThatIsMeant looks at three visits: of a guest with a
-// certificate, of a private tunnel's guest, and of somebody who is not let in yet.
+// TestOnlyThoseEndOfWhomThatIsMeant watches three visits: by a guest with a certificate, by a
+// guest of a private tunnel, and by a visitor who has not been admitted yet.
 func TestOnlyThoseEndOfWhomThatIsMeant(t *testing.T) {
 	const guest, private = 0, 1
 	tests := map[string]struct {

@@ -20,7 +20,8 @@ func (p pipe) CloseWrite() error { return p.Close() }
 func (p pipe) Reset()            { p.Close() }
 func (p pipe) Quiet() bool       { return true }
 
-// TestWhatStandsStillEnds, and nothing of which a byte moves now and again, in either direction.
+// TestWhatStandsStillEnds checks that a stalled connection ends, and that one on which a byte
+// moves now and then, in either direction, does not.
 func TestWhatStandsStillEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const idle = time.Minute

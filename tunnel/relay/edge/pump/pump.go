@@ -1,4 +1,4 @@
-// Package pump moves bytes both ways between a visitor and a stream, until both
+// Package pump copies bytes in both directions between a visitor and a stream until both
 // directions have ended, and counts them.
 package pump
 
@@ -17,14 +17,13 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// errIdle ends a connection that stands still.
+// errIdle ends a connection that has stalled.
 var errIdle = errors.New("no byte was moved for too long")
 
-// Pump moves bytes between a visitor and a stream until both directions have
-// ended, each on its own, or no byte has moved for idle, or ctx ends. They wait for
-// what the meter is bound by, and are counted by it. A direction that breaks breaks
-// the whole. before runs first in the direction towards the visitor: it reads the
-// agent's answer.
+// Pump copies bytes between a visitor and a stream until both directions have ended, each by
+// itself, or no byte has moved for idle, or ctx ends. The meter limits and counts the bytes.
+// If one direction fails, both end. before is called first in the direction towards the
+// visitor, to read the agent's answer.
 func Pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duration, meter *shape.Meter, before func() error) (in, out int64, err error) {
 	var once sync.Once
 	var reason error
@@ -72,14 +71,14 @@ func Pump(ctx context.Context, v *visitor.Conn, s link.Stream, idle time.Duratio
 		fail(err)
 	}
 	inward.Wait()
-	once.Do(func() {}) // waits for a failure under way; none comes after it
+	once.Do(func() {}) // waits for a failure in progress and prevents later ones
 	v.Close()
 	s.Close()
 	return in, out, reason
 }
 
-// move copies until src ends; the error is either side's. Bytes wait for what
-// bounds them now.
+// move copies until src ends. The error may come from either side. Bytes wait for the
+// bandwidth limits that apply at the time.
 func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64, bound func() shape.Buckets, count func(int)) (total int64, err error) {
 	var mem lend.Buffer
 	defer mem.Return()
@@ -115,7 +114,7 @@ func move(ctx context.Context, dst io.Writer, src io.Reader, moved *atomic.Int64
 	}
 }
 
-// countedTo counts each write, so that a slow flow is not taken for an idle one.
+// countedTo counts every write, so that a slow flow is not mistaken for an idle one.
 type countedTo struct {
 	io.Writer
 	moved *atomic.Int64

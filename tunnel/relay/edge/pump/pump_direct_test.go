@@ -11,9 +11,8 @@ import (
 	"adit/tunnel/relay/shape"
 )
 
-// TestMoveCountsWhatWasTakenDirectly moves everything once and in order, and
-// counts all of it, whether a bandwidth bounds it or not; a bound flow is never
-// written past its bound.
+// TestMoveCountsWhatWasTakenDirectly checks that everything is moved once and in order, and
+// counted, with or without a bandwidth limit, and that a limited flow never exceeds its limit.
 func TestMoveCountsWhatWasTakenDirectly(t *testing.T) {
 	for _, rate := range []int64{0, 1 << 30} {
 		rng := rand.New(rand.NewPCG(1, 2))

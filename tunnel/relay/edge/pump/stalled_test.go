@@ -36,8 +36,8 @@ func (s *stalling) Write(b []byte) (int, error) {
 	return 0, errors.New("gone")
 }
 
-// TestStalledVisitorsHoldLittleMemory has 200 visitors ask for much and then read
-// no more; one who comes after them is served.
+// TestStalledVisitorsHoldLittleMemory has 200 visitors ask for much data and stop reading. A
+// visitor who comes after them is served.
 func TestStalledVisitorsHoldLittleMemory(t *testing.T) {
 	const visitors = 200
 	var held, moved atomic.Int64

@@ -12,15 +12,16 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Visitors that may wait at once: each holds its connection and the head of its request.
+// Limits on visitors that wait at the same time. Each of them holds its connection and the
+// head of its request.
 const (
 	mostAwaiting   = 1024
 	mostOfOneAwait = 256
 )
 
-// awaited are faces whose last tunnel was lost with its session, each for a while: an
-// agent that is restarted is back within it, and visitors wait for it. Its zero value is
-// ready for use.
+// awaited keeps the faces whose last tunnel was lost with its session, each for a limited
+// time. An agent that restarts is back within that time, and visitors wait for it. The zero
+// value is ready to use.
 type awaited struct {
 	mu       sync.Mutex
 	closed   bool
@@ -29,11 +30,11 @@ type awaited struct {
 	passing  atomic.Int32 // how many are of type tls
 }
 
-// awaiting is a face that is awaited.
+// awaiting is one face that visitors may wait for.
 type awaiting struct {
 	face     Face
-	last     *Backend // whose session ended; nil: it is not known
-	port     Port     // that visitors come by meanwhile; nil: none
+	last     *Backend // the tunnel whose session ended; nil if unknown
+	port     Port     // kept open for visitors meanwhile; nil: none
 	over     chan struct{}
 	timer    *time.Timer
 	visitors int
@@ -41,8 +42,8 @@ type awaiting struct {
 
 func (of *awaiting) passes() bool { return of.face.Type == wire.TypeTLS }
 
-// expect has visitors wait for a face, for no longer than limit. It reports whether the
-// port is kept open for it meanwhile, which one for packets, that cannot wait, is not.
+// expect makes visitors of a face wait for up to limit. It reports whether port is kept open
+// for them. A udp port is not, since packets cannot wait.
 func (a *awaited) expect(f Face, last *Backend, port Port, limit time.Duration) (kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +60,7 @@ func (a *awaited) expect(f Face, last *Backend, port Port, limit time.Duration) 
 	of.timer = time.AfterFunc(limit, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.byPlace[f.Place()] == of { // and not the next
+		if a.byPlace[f.Place()] == of { // not if another wait has replaced it
 			a.remove(of)
 		}
 	})
@@ -70,7 +71,7 @@ func (a *awaited) expect(f Face, last *Backend, port Port, limit time.Duration) 
 	return of.port != nil
 }
 
-// take returns the port that was kept open for a face; nil: none was.
+// take returns the port that was kept open for a face, or nil.
 func (a *awaited) take(f Face) (port Port) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +81,7 @@ func (a *awaited) take(f Face) (port Port) {
 	return port
 }
 
-// end lets those go on who wait for a face.
+// end releases those who wait for a face.
 func (a *awaited) end(f Face) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +90,7 @@ func (a *awaited) end(f Face) {
 	}
 }
 
-// remove is end for what is awaited; a.mu is held.
+// remove releases those who wait for of. The caller holds a.mu.
 func (a *awaited) remove(of *awaiting) {
 	of.timer.Stop()
 	close(of.over)
@@ -102,7 +103,7 @@ func (a *awaited) remove(of *awaiting) {
 	}
 }
 
-// close lets all go on, and nobody wait any more.
+// close releases everybody who waits, and makes later calls of expect do nothing.
 func (a *awaited) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,8 +113,9 @@ func (a *awaited) close() {
 	}
 }
 
-// wait waits for the first of the places that is expected and asked for, if any is, and
-// reports whether it has: it may be served now, or be late.
+// wait waits for the first of the places that is awaited and for which asked returns true. It
+// reports whether there was one; by then the face may be served, or the wait may have timed
+// out.
 func (a *awaited) wait(ctx context.Context, asked func(*awaiting) bool, places ...string) bool {
 	of := a.enter(asked, places)
 	if of == nil {
@@ -145,44 +147,44 @@ func (a *awaited) enter(asked func(*awaiting) bool, places []string) *awaiting {
 
 func whoever(*awaiting) bool { return true }
 
-// Expect has visitors of a face that is not served wait for Config.Grace, as it may be
-// soon.
+// Expect makes visitors of a face that is not served wait for up to Config.Grace, because it
+// may be served soon.
 func (t *Table) Expect(f Face) { t.expect(f, nil, nil) }
 
 func (t *Table) expect(f Face, last *Backend, port Port) (kept bool) {
 	return t.cfg.MayBeBack(f.Target) && t.awaited.expect(f, last, port, t.cfg.Grace)
 }
 
-// GiveUp has nobody wait for a target any more.
+// GiveUp ends all waiting for a target.
 func (t *Table) GiveUp(target string) {
 	for _, slot := range claims.Slots() {
 		t.awaited.end(Face{Target: target, Slot: slot})
 	}
 }
 
-// Await waits for a site of a name that is expected to be served soon in one of the slots,
-// and reports whether it has.
+// Await waits for an awaited site of a name, in one of the slots, to be served. It reports
+// whether there was one to wait for.
 func (t *Table) Await(ctx context.Context, name string, slots ...string) bool {
 	return t.awaited.wait(ctx, whoever, t.placesOf(name, slots...)...)
 }
 
-// AwaitPassing is Await for a name whose TLS is wanted undecrypted.
+// AwaitPassing is Await for a name whose TLS is passed through undecrypted.
 func (t *Table) AwaitPassing(ctx context.Context, name string) bool {
 	return t.awaited.passing.Load() > 0 && t.awaited.wait(ctx, (*awaiting).passes, t.placesOf(name, claims.SlotTLS)...)
 }
 
-// AwaitFace is Await for a face that visitors have come by already.
+// AwaitFace is Await for a face on whose port visitors have already arrived.
 func (t *Table) AwaitFace(ctx context.Context, f Face) bool {
 	return t.awaited.wait(ctx, whoever, f.Place())
 }
 
-// AwaitPrivate is Await for a private tunnel which let the guest in.
+// AwaitPrivate is Await for a private tunnel that admitted the guest.
 func (t *Table) AwaitPrivate(ctx context.Context, target string, g visitor.Guest) bool {
 	invited := func(of *awaiting) bool { return of.last != nil && of.last.invites(g) }
 	return t.awaited.wait(ctx, invited, Face{Target: target, Slot: claims.SlotPrivate}.Place())
 }
 
-// placesOf are where the sites of a name may be, its own first.
+// placesOf returns the places at which sites of a name may be, the name's own first.
 func (t *Table) placesOf(name string, slots ...string) (places []string) {
 	targets := []string{claims.TargetDomain(name)}
 	if all := wildcard.Of(name); all != "" && !t.cfg.Alone(name) {

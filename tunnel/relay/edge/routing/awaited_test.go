@@ -16,8 +16,8 @@ func named(domain string) Face {
 	return Face{Target: claims.TargetDomain(domain), Slot: claims.SlotPlain, Type: wire.TypeHTTP, Mode: wire.ModeStandard, Domain: domain}
 }
 
-// TestVisitorsWaitForAnAgentThatMayBeBack, for so long and no longer, and not for what
-// somebody has stopped.
+// TestVisitorsWaitForAnAgentThatMayBeBack checks that visitors wait for the grace period and
+// no longer, and not at all for a tunnel that was stopped.
 func TestVisitorsWaitForAnAgentThatMayBeBack(t *testing.T) {
 	const grace, name = 3 * time.Second, "shop.test"
 	for what, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestVisitorsWaitForAnAgentThatMayBeBack(t *testing.T) {
 	}
 }
 
-// TestFewWaitAtOnce: each holds a connection and memory.
+// TestFewWaitAtOnce limits the visitors that wait, since each holds a connection and memory.
 func TestFewWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := New(Config{Grace: time.Minute})
@@ -94,7 +94,8 @@ func TestFewWaitAtOnce(t *testing.T) {
 	})
 }
 
-// TestPortsAreKeptForConnections that wait, and not for packets, which cannot.
+// TestPortsAreKeptForConnections checks that ports stay open for connections, which can wait,
+// but not for packets, which cannot.
 func TestPortsAreKeptForConnections(t *testing.T) {
 	const grace = 3 * time.Second
 	for what, c := range map[string]struct {
@@ -141,8 +142,8 @@ func TestPortsAreKeptForConnections(t *testing.T) {
 	}
 }
 
-// TestEachSiteOfANameIsWaitedFor, and who comes for the one with TLS does not go on when the
-// other is back.
+// TestEachSiteOfANameIsWaitedFor checks that a visitor of the site with TLS does not stop
+// waiting when the site without TLS is back.
 func TestEachSiteOfANameIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := New(Config{Grace: 3 * time.Second})
@@ -165,7 +166,8 @@ func TestEachSiteOfANameIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestWhoPassesAlongIsWaitedFor: a tunnel whose TLS is not ended here, and a private one.
+// TestWhoPassesAlongIsWaitedFor covers a tunnel whose TLS is passed through, and a private
+// one.
 func TestWhoPassesAlongIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := New(Config{Grace: 3 * time.Second})

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// Pick returns the backends in the order in which to try them: the one with the
-// fewest visitors first, in turn among equals, those out of turn after them, and
-// further ways to the same tunnels last.
+// Pick returns the backends in the order in which to try them: those with the fewest visitors
+// first, taking turns among equals, then those out of turn, and last the other ways to the
+// same tunnels.
 func (ep *Endpoint) Pick() []*Backend { return ep.PickFor("") }
 
-// PickFor is Pick for a request. A path's origin that is down puts its path alone
-// out of turn: the tunnel's others may be up, and other tunnels' for the path.
+// PickFor is Pick for a request. If the origin of a path is down, only that path of that
+// tunnel is out of turn: the tunnel's other origins may be up, and so may other tunnels'
+// origins for the path.
 func (ep *Endpoint) PickFor(target string) []*Backend {
 	order := inTurn(led(ep.Backends(), target), ep.turn.Add(1))
 	if spare := ep.spare.Load(); spare != nil {

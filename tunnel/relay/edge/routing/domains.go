@@ -6,8 +6,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Domain returns the endpoint that serves a name: its own, or that of the wildcard
-// that the name is one of, unless the name is by itself.
+// Domain returns the endpoint that serves a name: its own or, unless Config.Alone says
+// otherwise, that of the wildcard that covers the name.
 func (t *Table) Domain(name, slot string) *Endpoint {
 	if ep := t.own(name, slot); ep != nil {
 		return ep
@@ -22,8 +22,8 @@ func (t *Table) Domain(name, slot string) *Endpoint {
 	return t.own(all, slot)
 }
 
-// ShownAs is the name by which the certificate of a name is remembered: all names of
-// a wildcard have one, and strangers can ask for any number of them.
+// ShownAs returns the name under which to remember a name's certificate. All names of a
+// wildcard share one, since strangers can ask for any number of them.
 func (t *Table) ShownAs(name string) string {
 	if ep := t.Domain(name, claims.SlotTLS); ep != nil {
 		return ep.Domain
@@ -31,7 +31,7 @@ func (t *Table) ShownAs(name string) string {
 	return name
 }
 
-// PassThrough returns the endpoint that wants a name's TLS undecrypted, if any.
+// PassThrough returns the endpoint that takes a name's TLS undecrypted, if there is one.
 func (t *Table) PassThrough(name string) *Endpoint {
 	if name == "" {
 		return nil

@@ -31,16 +31,16 @@ type Face struct {
 	Port   int // tcp, udp
 }
 
-// ID names an endpoint. It is the same each time the face is served.
+// ID identifies an endpoint. It is the same each time the face is served.
 func (f Face) ID() string {
 	sum := sha256.Sum256([]byte(f.Target + "/" + f.Slot))
 	return "ep_" + hex.EncodeToString(sum[:9])
 }
 
-// Place is where the face is among all others.
+// Place identifies the face among all others.
 func (f Face) Place() string { return f.Target + "/" + f.Slot }
 
-// SlotOf returns the slot of a claim that a tunnel of that type and mode takes.
+// SlotOf returns the slot of a claim that a tunnel of the given type and mode takes.
 func SlotOf(tunnelType, mode string) string {
 	if mode == wire.ModePrivate {
 		return claims.SlotPrivate
@@ -59,20 +59,20 @@ type Agent struct {
 	Session  link.Session
 	ClientID string
 	Instance string
-	// Node has the session if this one has not; empty: it is here.
+	// Node is the node that holds the session; empty means this one.
 	Node string
-	// Leaving is set while the session is only for visitors that no other can
-	// take. Reorder has endpoints see a change.
+	// Leaving is set while the session is only for visitors that no other session can take.
+	// After a change, Reorder must be called.
 	Leaving atomic.Bool
-	// Unheard is set while it is not known whether the agent still is at the other end.
-	// Reorder has endpoints see a change.
+	// Unheard is set while it is not known whether the agent is still there. After a change,
+	// Reorder must be called.
 	Unheard atomic.Bool
-	Account *shape.Account // of the client; may be nil
+	Account *shape.Account // the client's; may be nil
 
-	Flows flows.Table // of its UDP visitors
+	Flows flows.Table // of the agent's UDP visitors
 }
 
-// Backend is one tunnel of an agent: where an endpoint's visitors go.
+// Backend is one tunnel of an agent, to which an endpoint's visitors go.
 type Backend struct {
 	Agent      *Agent
 	Number     uint32 // within the session
@@ -80,27 +80,27 @@ type Backend struct {
 	HostHeader string
 	Requests   *message.Changes
 	Answers    *message.Changes
-	Unshared   bool   // a stream carries the requests of one visitor's connection only
-	HTTP2      bool   // the origin is to be spoken to by HTTP/2, but for changes of protocol
-	Scheme     string // of the URLs by which the origin knows itself; empty: nobody says
-	Port       int    // that such URLs may have; 0: nobody says
-	// Paths lead to origins of their own; longer ones come first.
+	Unshared   bool   // a stream carries only the requests of one visitor's connection
+	HTTP2      bool   // the origin is spoken to by HTTP/2, except for changes of protocol
+	Scheme     string // of the URLs by which the origin knows itself; empty: unknown
+	Port       int    // that such URLs may contain; 0: unknown
+	// Paths have their own origins; longer ones come first.
 	Paths []wire.ClaimPath
-	// Visitors are the names of the clients that may visit a private tunnel, beside
-	// the agent's own.
+	// Visitors are the names of the clients, besides the agent's own, that may visit a private
+	// tunnel.
 	Visitors []string
 
 	forks  []*Backend // one for each of Paths
-	whole  *Backend   // of a fork: whose it is
+	whole  *Backend   // of a fork: the backend of the whole tunnel
 	path   string     // of a fork
-	prefix string     // of a fork: path as it is told to an origin that is asked without it; else empty
+	prefix string     // of a fork whose path is stripped: the path as the origin is told of it
 
 	origin *origin.Origin
-	busy   atomic.Int64 // visitors' requests, connections and flows with the tunnel now
-	out    atomic.Bool  // it is out of turn: its origin was down, and is probed
+	busy   atomic.Int64 // visitors' requests, connections and flows that the tunnel is serving
+	out    atomic.Bool  // out of turn: the origin was down, and is being probed
 }
 
-// NewBackend is where an endpoint's visitors go for a claim of an agent's.
+// NewBackend returns the backend for an agent's claim.
 func NewBackend(a *Agent, key string, c wire.Claim) *Backend {
 	return &Backend{
 		Agent: a, Key: key, HostHeader: c.HostHeader, Unshared: c.Unshared, HTTP2: c.HTTP2, Scheme: c.Scheme, Port: c.Port,
@@ -109,22 +109,22 @@ func NewBackend(a *Agent, key string, c wire.Claim) *Backend {
 	}
 }
 
-// Origin is where the tunnel's, or the path's, visitors go.
+// Origin returns the origin of the tunnel, or of the path if b is a fork.
 func (b *Backend) Origin() *origin.Origin { return b.origin }
 
-// Take counts a visitor's request, connection or flow with the tunnel, until Leave.
+// Take counts a visitor's request, connection or flow as served by the tunnel, until Leave.
 func (b *Backend) Take() { b.tunnel().busy.Add(1) }
 
-// Leave ends what Take began.
+// Leave undoes Take.
 func (b *Backend) Leave() { b.tunnel().busy.Add(-1) }
 
-// Busy is how many visitors' requests, connections and flows are with the tunnel now.
+// Busy returns how many requests, connections and flows the tunnel is serving.
 func (b *Backend) Busy() int64 { return b.busy.Load() }
 
-// OutOfTurn reports whether the origin was down, and is being probed.
+// OutOfTurn reports whether the origin was down and is being probed.
 func (b *Backend) OutOfTurn() bool { return b.out.Load() }
 
-// end closes the streams that no request uses.
+// end closes the streams that no request is using.
 func (b *Backend) end() {
 	b.origin.Close()
 	for _, of := range b.forks {
@@ -132,17 +132,17 @@ func (b *Backend) end() {
 	}
 }
 
-// same reports whether o is the same tunnel by way of the same node.
+// same reports whether o is the same tunnel, reached through the same node.
 func (b *Backend) same(o *Backend) bool {
 	return b.sibling(o) && b.Agent.Node == o.Agent.Node
 }
 
-// sibling reports whether o is the same tunnel, perhaps on another session.
+// sibling reports whether o is the same tunnel, possibly on another session.
 func (b *Backend) sibling(o *Backend) bool {
 	return b.Key == o.Key && b.Agent.ClientID == o.Agent.ClientID && b.Agent.Instance == o.Agent.Instance
 }
 
-// rank says how good a way to its tunnel a backend is; lower is better.
+// rank rates b as a way to its tunnel; lower is better.
 func (b *Backend) rank() int {
 	n := 0
 	if b.Agent.Node != "" {
@@ -169,29 +169,29 @@ type Endpoint struct {
 	backends    atomic.Pointer[[]*Backend] // the best way to each tunnel
 	spare       atomic.Pointer[[]*Backend] // the other ways, best first; nil: none
 	port        Port                       // tcp, udp; else nil
-	Visits      presence.Set               // that it has now
+	Visits      presence.Set               // the current visits
 	holding     webhook.Holding
-	closed      atomic.Bool // it is served no more: table.withdraw has been at it
-	// Meter is what its bytes wait for, and where they are counted.
+	closed      atomic.Bool // no longer served: Table.withdraw has been called
+	// Meter limits and counts the endpoint's bytes.
 	Meter shape.Meter
 }
 
-// ID is the ID of the endpoint's face.
+// ID returns the ID of the endpoint's face.
 func (ep *Endpoint) ID() string { return ep.id }
 
-// Holding is how many bytes are held of webhooks.
+// Holding returns how many bytes of webhooks are being held.
 func (ep *Endpoint) Holding() int64 { return ep.holding.Bytes() }
 
-// Enter notes a visitor, as Set.Enter does. It is to be taken out by Leave.
+// Enter adds a visitor, as Set.Enter does. Leave must follow.
 func (ep *Endpoint) Enter(ctx context.Context, answer presence.Answer) (context.Context, *presence.Visit) {
 	ctx, v := ep.Visits.Enter(ctx, answer)
-	if ep.closed.Load() { // else review finds it when it is closed
+	if ep.closed.Load() { // otherwise review finds the visitor when the endpoint is closed
 		ep.table.review(ep)
 	}
 	return ctx, v
 }
 
-// Leave takes a visitor out.
+// Leave removes a visitor.
 func (ep *Endpoint) Leave(v *presence.Visit) {
 	if ep.Visits.Remove(v) && ep.closed.Load() {
 		ep.table.review(ep)
@@ -199,7 +199,7 @@ func (ep *Endpoint) Leave(v *presence.Visit) {
 	v.Leave()
 }
 
-// Backends are the tunnels behind the endpoint now.
+// Backends returns the tunnels currently behind the endpoint.
 func (ep *Endpoint) Backends() []*Backend {
 	if p := ep.backends.Load(); p != nil {
 		return *p
@@ -216,7 +216,7 @@ func (ep *Endpoint) all() []*Backend {
 	return list
 }
 
-// set makes list the ways to the tunnels behind the endpoint; Table.attach is held.
+// set makes list the ways to the tunnels behind the endpoint. The caller holds Table.attach.
 func (ep *Endpoint) set(list []*Backend) {
 	best := make([]*Backend, 0, len(list))
 	var spare []*Backend
@@ -240,21 +240,21 @@ func (ep *Endpoint) set(list []*Backend) {
 	ep.backends.Store(&best)
 }
 
-// Leads reports whether one of the ways behind the endpoint leads to b's tunnel.
+// Leads reports whether the endpoint still has a way to b's tunnel.
 func (ep *Endpoint) Leads(b *Backend) bool { return slices.ContainsFunc(ep.all(), b.sibling) }
 
-// Opened is what Config.Open has opened for it; nil: nothing.
+// Opened returns what Config.Open returned for the endpoint; nil if it has no port.
 func (ep *Endpoint) Opened() Port { return ep.port }
 
-// EndFlows ends those flows of a udp endpoint that are picked, by where they go and
-// from where.
+// EndFlows ends the flows of a udp endpoint for which pick returns true, given the flow's
+// backend and the visitor's address.
 func (ep *Endpoint) EndFlows(pick func(*Backend, netip.Addr) bool) {
 	if ep.port != nil {
 		ep.port.EndFlows(pick)
 	}
 }
 
-// Held is where the bodies of the endpoint's webhooks are held.
+// Held returns the account of the bodies of webhooks that the endpoint holds.
 func (ep *Endpoint) Held() *webhook.Holding { return &ep.holding }
 
 // Counters is a snapshot of an endpoint's figures.
@@ -271,17 +271,17 @@ func (ep *Endpoint) Counters() Counters {
 	return Counters{ep.open.Load(), ep.total.Load(), in, out}
 }
 
-// Begin counts a visitor's request, connection or flow, until End.
+// Begin counts a visitor's request, connection or flow as open, until End.
 func (ep *Endpoint) Begin() {
 	ep.open.Add(1)
 	ep.total.Add(1)
 }
 
-// End ends what Begin began.
+// End undoes Begin.
 func (ep *Endpoint) End() { ep.open.Add(-1) }
 
-// Invites reports whether one of the tunnels behind a private endpoint lets the guest
-// in: it is of the guest's own client, or names it.
+// Invites reports whether one of the tunnels behind a private endpoint admits the guest: it
+// belongs to the guest's own client, or names that client.
 func (ep *Endpoint) Invites(g visitor.Guest) bool {
 	return slices.ContainsFunc(ep.Backends(), func(b *Backend) bool { return b.invites(g) })
 }
@@ -290,7 +290,7 @@ func (b *Backend) invites(g visitor.Guest) bool {
 	return b.Agent.ClientID == g.ClientID || slices.Contains(b.Visitors, g.Client) || slices.Contains(b.Visitors, wire.AnyClient)
 }
 
-// endUninvited ends the visits of those whom the endpoint no longer invites.
+// endUninvited ends the visits of guests whom the endpoint no longer invites.
 func (ep *Endpoint) endUninvited() {
 	if ep.Mode != wire.ModePrivate {
 		return

@@ -1,11 +1,11 @@
 package routing
 
-// An endpoint is leaving when it is closed and visits of it are under way, as after
-// a hand-over: they go on, and policies, quotas and idle times hold for them as for
-// others. It is forgotten with the last of them.
+// An endpoint is leaving if it is closed but still has visits, as after a handover. The visits
+// go on, and policies, quotas and idle times still apply to them. The endpoint is forgotten
+// when the last visit ends.
 
-// All returns the endpoints that visitors may be on: those that are served
-// and those that are leaving.
+// All returns the endpoints that may have visitors: those that are served and those that are
+// leaving.
 func (t *Table) All() []*Endpoint {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -23,8 +23,8 @@ func (t *Table) allLocked() []*Endpoint {
 	return list
 }
 
-// withdraw has an endpoint be found no more by what a visitor asks for. It is
-// leaving then, until review finds nobody on it.
+// withdraw makes an endpoint unreachable for new visitors. It is leaving from then on, until
+// review finds no visitors on it.
 func (t *Table) withdraw(ep *Endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,10 +33,10 @@ func (t *Table) withdraw(ep *Endpoint) {
 	ep.closed.Store(true)
 }
 
-// review has a closed endpoint be leaving if it has visitors, and not if it has
-// none. It is called when it was closed and then whenever one has come, who had
-// found it before, or the last has gone. Of calls that meet, the last finds the
-// visitors as they are.
+// review marks a closed endpoint as leaving if it has visitors, and forgets it if it has none.
+// It is called when the endpoint is closed, when a visitor who had found it before arrives
+// late, and when the last visitor has gone. If calls overlap, the last one sees the final
+// state.
 func (t *Table) review(ep *Endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *Table) review(ep *Endpoint) {
 	switch is := ep.Visits.Any(); {
 	case is && !was:
 		t.leaving[ep] = struct{}{}
-		t.bytesIn -= in // they count with those of its own again
+		t.bytesIn -= in // the endpoint's own meter counts them again
 		t.bytesOut -= out
 	case was && !is:
 		delete(t.leaving, ep)
@@ -54,7 +54,8 @@ func (t *Table) review(ep *Endpoint) {
 	}
 }
 
-// Bytes are those of all endpoints since the start, served or not.
+// Bytes returns the payload of all endpoints since the start, whether or not they are still
+// served.
 func (t *Table) Bytes() (in, out int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -13,8 +13,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// fork makes a backend for each of b's paths: what it keeps between requests, how
-// its origin is spoken to, and whether that is down is each one's own.
+// fork makes a backend for each of b's paths. Each path has its own idle streams, its own
+// settings for speaking to the origin, and its own state of being down.
 func (t *Table) fork(b *Backend) {
 	b.origin = t.originOf(b)
 	for _, p := range b.Paths {
@@ -35,8 +35,7 @@ func (t *Table) originOf(b *Backend) *origin.Origin {
 	return origin.New(origin.Config{Session: b.Agent.Session, Endpoint: b.Number, Path: b.path, HeadTime: t.cfg.OriginTime, Asks: t.cfg.Asks})
 }
 
-// tunnel is the backend of the whole tunnel, which is b's own unless that is one of
-// a path.
+// tunnel returns the backend of the whole tunnel: b itself, unless b is a path's fork.
 func (b *Backend) tunnel() *Backend {
 	if b.whole != nil {
 		return b.whole
@@ -44,11 +43,12 @@ func (b *Backend) tunnel() *Backend {
 	return b
 }
 
-// name tells b from the others of its client in a log.
+// name identifies b in logs among the backends of its client.
 func (b *Backend) name() string { return b.Key + b.path }
 
-// led returns where each of list has a request for target go: to the longest of its
-// paths that has it, or to its own origin. It is list itself if that is so for all.
+// led replaces each backend of list by the one that serves a request for target: the fork of
+// the longest matching path, or the backend itself. If nothing changes, it returns list
+// itself.
 func led(list []*Backend, target string) []*Backend {
 	out := list
 	for i, b := range list {
@@ -65,7 +65,7 @@ func led(list []*Backend, target string) []*Backend {
 	return out
 }
 
-// Target is what b's origin is asked for in place of what the visitor asked for.
+// Target returns the target to request from b's origin when a visitor asks for asked.
 func (b *Backend) Target(asked string) string {
 	if b.prefix == "" {
 		return asked
@@ -74,8 +74,8 @@ func (b *Backend) Target(asked string) string {
 	return wire.StripPath(asked, size)
 }
 
-// Inward returns a request as it names its site's resources to b's origin: r itself if
-// that is as the visitor named them, else a copy.
+// Inward returns r with the URLs of the site's own resources written as b's origin knows them.
+// It returns r itself if nothing changes, and a copy otherwise.
 func (b *Backend) Inward(r *http.Request, f *message.Way) *http.Request {
 	if b.Scheme == "" || !message.NamesURLs(r) {
 		return r
@@ -91,8 +91,8 @@ func (b *Backend) Inward(r *http.Request, f *message.Way) *http.Request {
 	return &out
 }
 
-// Outward writes in the header of an answer to r what names the site of b's origin as the
-// visitor knows that. Secure is that of message.Outward.
+// Outward rewrites the URLs of b's origin in the header of an answer to r, so that they work
+// for the visitor. secure is message.Outward.Secure.
 func (b *Backend) Outward(h http.Header, r *http.Request, f *message.Way, secure func() bool) {
 	message.Outward{
 		Visitors: f.Site(), Scheme: b.Scheme, Host: cmp.Or(b.HostHeader, r.Host), Port: b.Port,
@@ -100,8 +100,8 @@ func (b *Backend) Outward(h http.Header, r *http.Request, f *message.Way, secure
 	}.Write(h)
 }
 
-// asked is what visitors ask for to have what b's origin calls target: an origin that
-// knows which path was taken out of that has it already.
+// asked returns what visitors must ask for to get what b's origin calls target. If target
+// already contains the path that was stripped, it is returned unchanged.
 func (b *Backend) asked(target string) string {
 	if b.prefix == "" {
 		return target
@@ -113,7 +113,7 @@ func (b *Backend) asked(target string) string {
 	return b.prefix + target
 }
 
-// Strip takes the path out of a request by HTTP/2, which is a copy.
+// Strip removes the path from an HTTP/2 request, which must be a copy.
 func (b *Backend) Strip(r *http.Request, asked string) {
 	target, u := b.Target(asked), r.URL
 	path, _, _ := strings.Cut(target, "?")
@@ -125,6 +125,5 @@ func (b *Backend) Strip(r *http.Request, asked string) {
 	r.Header[message.PrefixHeader] = []string{b.prefix}
 }
 
-// Prefix is what Target takes out of what is asked for, as it is told to the origin;
-// empty: nothing.
+// Prefix returns the path that Target strips, as the origin is told of it; empty means none.
 func (b *Backend) Prefix() string { return b.prefix }

@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// FuzzStrip has the target of a request by HTTP/2 be the one of HTTP/1.1, byte for
-// byte, unless it begins with what would be a host.
+// FuzzStrip checks that the target of an HTTP/2 request equals that of HTTP/1.1, byte for
+// byte, unless it begins with what would be taken for a host.
 func FuzzStrip(f *testing.F) {
 	for _, target := range []string{"/api", "/api?", "/api?q=%zz", "/%61pi/x%2F%41?a=[b]", "/api//x?q", "/api/\"x\"", "/api/%zz", "/api/../x", "/api/x:y"} {
 		f.Add(target)
@@ -46,7 +46,8 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-// TestTunnelsWithoutPathsCostNothing, nor do their requests look at any.
+// TestTunnelsWithoutPathsCostNothing checks that requests to such tunnels do no work for
+// paths.
 func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 	table := New(Config{})
 	without, with := &Backend{Agent: new(Agent)}, &Backend{Agent: new(Agent), Paths: []wire.ClaimPath{{Path: "/api/v2"}, {Path: "/api", Strip: true}}}
@@ -70,7 +71,8 @@ func TestTunnelsWithoutPathsCostNothing(t *testing.T) {
 	}
 }
 
-// TestPathIsOutOfTurnByItself while its origin is down, and no longer.
+// TestPathIsOutOfTurnByItself checks that a path is out of turn while its origin is down, and
+// no longer.
 func TestPathIsOutOfTurnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, session := newSharedSite(t), new(origintest.Session)

@@ -1,8 +1,8 @@
-// Package routing is what a relay serves: which endpoint a visitor's name, port or target
-// leads to, which tunnels of which agents are behind it, and in what order they are to be
-// tried. It knows the visits of each endpoint, so that one that is given back is watched
-// until the last of them has ended. How visitors are served is of others, and who may have
-// which name or port is decided above it.
+// Package routing holds what a relay serves: which endpoint a visitor's name, port or target
+// leads to, which agents' tunnels are behind that endpoint, and in which order to try them. It
+// tracks the visits of each endpoint, so that an endpoint that was given back remains known
+// until its last visit ends. Other packages serve the visitors and decide who may have which
+// name or port.
 package routing
 
 import (
@@ -25,23 +25,24 @@ import (
 	"adit/tunnel/wire"
 )
 
-// ErrEnding is Attach's answer when the edge has begun to end.
+// ErrEnding is returned by Attach once the edge has begun to shut down.
 var ErrEnding = errors.New("the edge is ending")
 
-// Config is what a Table goes by. Alone, Open and Bind may be nil.
+// Config configures a Table. Alone, Open and Bind may be nil.
 type Config struct {
-	// Alone reports whether a name is not to be led by the wildcard that it is one of.
+	// Alone reports whether a name is not served by the wildcard that covers it.
 	Alone func(domain string) bool
-	// Open opens the port of a new endpoint, if it has one, and has it be served.
+	// Open opens and serves the port of a new endpoint, if it has one.
 	Open func(*Endpoint) (Port, error)
-	// Bind sets what bounds the bytes of an endpoint, whose tunnels are others now.
+	// Bind is called when the tunnels of an endpoint have changed, to set its bandwidth
+	// limits.
 	Bind func(*Endpoint)
-	// Go runs what goes on aside, such as a probe, as long as Life lasts.
+	// Go runs a background task, such as a probe, for no longer than Life lasts.
 	Go   func(func())
 	Life context.Context
-	// Grace is how long visitors wait for an agent whose session was lost; 0: not at all.
+	// Grace is how long visitors wait for an agent whose session was lost; 0 means not at all.
 	Grace time.Duration
-	// MayBeBack reports whether a target's agents are let in. May be nil.
+	// MayBeBack reports whether a target's agents would be admitted again. May be nil.
 	MayBeBack func(target string) bool
 	// OriginTime and Asks are for origin.Config.
 	OriginTime time.Duration
@@ -54,30 +55,31 @@ type Config struct {
 type Port interface {
 	StopAccepting()
 	Close()
-	// EndFlows ends those flows that are picked, by where they go and from where.
+	// EndFlows ends the flows for which pick returns true, given the flow's backend and the
+	// visitor's address.
 	EndFlows(pick func(*Backend, netip.Addr) bool)
 }
 
-// Table finds endpoints by what a visitor asks for.
+// Table finds the endpoint for what a visitor asks for.
 type Table struct {
 	cfg Config
 
-	attach sync.Mutex // one change at a time; guards ending
-	ending bool       // nothing more is attached
+	attach sync.Mutex // serialises changes, and guards ending
+	ending bool       // nothing more may be attached
 
 	mu        sync.RWMutex
-	endpoints map[string]*Endpoint   // that are served, by place
-	leaving   map[*Endpoint]struct{} // that are closed and have visitors still
-	// Of endpoints that are neither served nor leaving.
+	endpoints map[string]*Endpoint   // served endpoints, by place
+	leaving   map[*Endpoint]struct{} // closed endpoints that still have visitors
+	// The bytes of endpoints that are neither served nor leaving.
 	bytesIn, bytesOut int64
 
 	awaited awaited
 
 	passing   atomic.Int32 // how many are of type tls
-	wildcards atomic.Int32 // how many are of a wildcard
+	wildcards atomic.Int32 // how many are wildcards
 }
 
-// New returns a table of nothing.
+// New returns an empty table.
 func New(cfg Config) *Table {
 	if cfg.Alone == nil {
 		cfg.Alone = func(string) bool { return false }
@@ -100,17 +102,18 @@ func (t *Table) get(place string) *Endpoint {
 	return t.endpoints[place]
 }
 
-// Serves reports whether there is an endpoint of a target.
+// Serves reports whether the target has an endpoint.
 func (t *Table) Serves(target string) bool {
 	return slices.ContainsFunc(claims.Slots(), func(slot string) bool { return t.get(Face{Target: target, Slot: slot}.Place()) != nil })
 }
 
-// own finds the endpoint of a name, or of a wildcard itself.
+// own returns the endpoint of exactly this name or wildcard.
 func (t *Table) own(name, slot string) *Endpoint {
 	return t.get(Face{Target: claims.TargetDomain(name), Slot: slot}.Place())
 }
 
-// count counts an endpoint that begins to be served, n 1, or ends, n -1.
+// count adds n to the counters for an endpoint's kind: 1 when it begins to be served, -1 when
+// it ends.
 func (t *Table) count(f Face, n int32) {
 	if f.Type == wire.TypeTLS {
 		t.passing.Add(n)
@@ -120,7 +123,7 @@ func (t *Table) count(f Face, n int32) {
 	}
 }
 
-// Endpoints returns all endpoints that are served, by target.
+// Endpoints returns all endpoints that are served, sorted by target.
 func (t *Table) Endpoints() []*Endpoint {
 	t.mu.RLock()
 	list := make([]*Endpoint, 0, len(t.endpoints))
@@ -134,7 +137,7 @@ func (t *Table) Endpoints() []*Endpoint {
 	return list
 }
 
-// Served counts the endpoints that are served, by type.
+// Served returns the number of endpoints that are served, by type.
 func (t *Table) Served() map[string]int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -145,11 +148,10 @@ func (t *Table) Served() map[string]int {
 	return count
 }
 
-// Attach puts a tunnel behind a face, which is opened if it is new. A tunnel of
-// the same agent and key is replaced, and in standard mode any other; visitors
-// that are under way stay where they are, but for flows of a session that the agent has
-// left for another. The error says why a port cannot be
-// opened, or is ErrEnding.
+// Attach puts a tunnel behind a face, and opens the face if it is new. It replaces the tunnel
+// with the same agent and key and, in standard mode, any other tunnel. Current visitors stay
+// where they are, except for flows of a session that the agent has replaced by another. The
+// error says why a port cannot be opened, or is ErrEnding.
 func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 	t.attach.Lock()
 	defer t.attach.Unlock()
@@ -181,7 +183,7 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 		return ep, nil
 	}
 	next := []*Backend{b}
-	var left *Backend // by its agent, for another session
+	var left *Backend // the agent has replaced its session
 	for _, old := range ep.all() {
 		if (f.Mode == wire.ModeBalanced || old.sibling(b)) && !old.same(b) {
 			next = append(next, old)
@@ -196,30 +198,30 @@ func (t *Table) Attach(f Face, b *Backend) (*Endpoint, error) {
 	t.cfg.Bind(ep)
 	ep.endUninvited()
 	if left != nil {
-		// Who is at the other end of the session before may be gone for good, and its
-		// flows have no end by which to find out.
+		// The other end of the old session may be gone for good, and its flows would have no
+		// way to find out.
 		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of == left })
 	}
 	return ep, nil
 }
 
-// Detach takes a tunnel from behind its face, which is closed if no other is left.
-// Visitors that are under way stay where they are, but for flows of a tunnel that has
-// no other way.
+// Detach removes a tunnel from behind its face, and closes the face if that was the last one.
+// Current visitors stay where they are, except for flows of a tunnel that no other way leads
+// to.
 func (t *Table) Detach(f Face, b *Backend) {
 	t.attach.Lock()
 	defer t.attach.Unlock()
 	t.detach(f, b, false)
 }
 
-// Lose is Detach where the tunnel's session has ended: its agent may be back soon.
+// Lose is Detach for a tunnel whose session has ended and whose agent may soon be back.
 func (t *Table) Lose(f Face, b *Backend) {
 	t.attach.Lock()
 	defer t.attach.Unlock()
 	t.detach(f, b, true)
 }
 
-// detach is Lose or Detach; t.attach is held.
+// detach implements Detach and Lose. The caller holds t.attach.
 func (t *Table) detach(f Face, b *Backend, lost bool) {
 	b.end()
 	ep := t.get(f.Place())
@@ -233,13 +235,13 @@ func (t *Table) detach(f Face, b *Backend, lost bool) {
 		return
 	}
 	if !slices.ContainsFunc(next, b.sibling) {
-		// Their agent drops what comes for them from now on: another is to have it.
+		// The agent drops their packets from now on, so another tunnel has to take them.
 		ep.EndFlows(func(of *Backend, _ netip.Addr) bool { return of.sibling(b) })
 	}
 }
 
-// drop closes an endpoint, and its port unless that is kept; t.attach is held. Visits
-// that are under way go on, but for flows, whose packets come by its port.
+// drop closes an endpoint, and its port unless that is kept. The caller holds t.attach. Visits
+// go on, except for flows, whose packets come through the port.
 func (t *Table) drop(ep *Endpoint, kept bool) {
 	t.withdraw(ep)
 	t.review(ep)
@@ -249,7 +251,7 @@ func (t *Table) drop(ep *Endpoint, kept bool) {
 	}
 }
 
-// StopAccepting has nothing more be attached, and ports take nobody new.
+// StopAccepting makes Attach fail and stops ports from accepting new visitors.
 func (t *Table) StopAccepting() {
 	t.attach.Lock()
 	defer t.attach.Unlock()
@@ -271,19 +273,19 @@ func (t *Table) Close() {
 	}
 }
 
-// Passes reports whether there is a tunnel whose TLS is not ended here, or is expected.
+// Passes reports whether there is, or may soon be again, a tunnel whose TLS is passed through.
 func (t *Table) Passes() bool { return t.passing.Load() > 0 || t.awaited.passing.Load() > 0 }
 
-// At finds the endpoint of a face; nil: it is not served.
+// At returns the endpoint of a face, or nil if it is not served.
 func (t *Table) At(f Face) *Endpoint { return t.get(f.Place()) }
 
-// Private finds the endpoint of a private tunnel; nil: there is none.
+// Private returns the endpoint of a private tunnel, or nil.
 func (t *Table) Private(target string) *Endpoint {
 	return t.get(Face{Target: target, Slot: claims.SlotPrivate}.Place())
 }
 
-// Invitations are the faces of the private tunnels that let the guest in, by target. What
-// only the guest's own instance serves is not among them.
+// Invitations returns the faces of the private tunnels that admit the guest, sorted by target.
+// Tunnels that only the guest's own instance serves are left out.
 func (t *Table) Invitations(g visitor.Guest, instance string) []Face {
 	foreign := func(b *Backend) bool { return b.Agent.ClientID != g.ClientID || b.Agent.Instance != instance }
 	var faces []Face
@@ -298,7 +300,7 @@ func (t *Table) Invitations(g visitor.Guest, instance string) []Face {
 	return faces
 }
 
-// Reorder sorts the ways to the tunnels behind faces anew, after an agent's Leaving or
+// Reorder sorts the ways to the tunnels behind faces again, after an agent's Leaving or
 // Unheard has changed.
 func (t *Table) Reorder(faces ...Face) {
 	t.attach.Lock()

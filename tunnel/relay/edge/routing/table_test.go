@@ -48,8 +48,8 @@ func web(kind, mode string) Face {
 	return Face{Target: claims.TargetDomain("shop.test"), Slot: claims.SlotTLS, Type: kind, Mode: mode, Domain: "shop.test"}
 }
 
-// TestAnotherTypeOrModeIsAnotherEndpoint has a tunnel be claimed as something else while a
-// visitor is there, who stays where that was.
+// TestAnotherTypeOrModeIsAnotherEndpoint claims a tunnel again with another type or mode while
+// it has a visitor. The visitor stays on the old endpoint.
 func TestAnotherTypeOrModeIsAnotherEndpoint(t *testing.T) {
 	for name, next := range map[string]Face{
 		"type": web(wire.TypeTLS, wire.ModeStandard),
@@ -175,7 +175,8 @@ func TestWhichTunnelsAreBehindAnEndpoint(t *testing.T) {
 	}
 }
 
-// TestAWildcardsNamesShareACertificate: strangers can ask for any number of them.
+// TestAWildcardsNamesShareACertificate matters because strangers can ask for any number of
+// names.
 func TestAWildcardsNamesShareACertificate(t *testing.T) {
 	table := attached(t, nil, "*.shop.test", "own.shop.test")
 	for name, want := range map[string]string{"a.shop.test": "*.shop.test", "own.shop.test": "own.shop.test", "shop.test": "shop.test", "": ""} {
@@ -185,7 +186,8 @@ func TestAWildcardsNamesShareACertificate(t *testing.T) {
 	}
 }
 
-// TestInvitationsAreOfOthersTunnels: to each guest only what it may visit.
+// TestInvitationsAreOfOthersTunnels checks that each guest sees only the tunnels that it may
+// visit.
 func TestInvitationsAreOfOthersTunnels(t *testing.T) {
 	table := site()
 	private := func(name string) Face {
@@ -216,7 +218,7 @@ func TestInvitationsAreOfOthersTunnels(t *testing.T) {
 	}
 }
 
-// TestNothingIsAttachedAtTheEnd stops ports from accepting, and closes what there is.
+// TestNothingIsAttachedAtTheEnd stops ports from accepting and closes all endpoints.
 func TestNothingIsAttachedAtTheEnd(t *testing.T) {
 	table, f := site(), web(wire.TypeHTTPS, wire.ModeStandard)
 	p := attach(t, table, f, tunnelOf("c", "k", "")).port.(*port)

@@ -51,8 +51,8 @@ func newSharedSite(t *testing.T) *sharedSite {
 	return s
 }
 
-// TestTunnelTakesItsTurnAgainAfterABetterWay has a tunnel's origin be down, and
-// then a better way to the same tunnel come and go.
+// TestTunnelTakesItsTurnAgainAfterABetterWay has a tunnel's origin go down, and then a better
+// way to the same tunnel appear and disappear.
 func TestTunnelTakesItsTurnAgainAfterABetterWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharedSite(t)

@@ -56,7 +56,7 @@ func newUnserved(t *testing.T, cfg Config) *unserved {
 	return newUnservedOf(t, "", cfg)
 }
 
-// newUnservedOf is newUnserved of a client.
+// newUnservedOf is newUnserved for a client.
 func newUnservedOf(t *testing.T, client string, cfg Config) *unserved {
 	t.Helper()
 	u := &unserved{session: &counted{done: make(chan struct{})}}
@@ -78,7 +78,8 @@ func (u *unserved) from(visitor string) *flow {
 	return u.flowOf(udpbatch.Addr{AddrPort: netip.MustParseAddrPort(visitor)})
 }
 
-// TestFlowsAreBounded for an address and for all, and each that ends makes room.
+// TestFlowsAreBounded checks the limits per address and in total, and that a flow that ends
+// makes room.
 func TestFlowsAreBounded(t *testing.T) {
 	const one, two, three = "192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3"
 	u := newUnserved(t, Config{Flows: 5, FlowsPerAddress: 2, Idle: time.Minute})
@@ -119,8 +120,8 @@ func TestFlowsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFlowsOfAClientsPortsAreBoundedTogether has a client open port after port for as many
-// flows as each may have: it leaves another client's visitors their part.
+// TestFlowsOfAClientsPortsAreBoundedTogether has a client open one port after another, each
+// with as many flows as a port may have. Another client's visitors still get their share.
 func TestFlowsOfAClientsPortsAreBoundedTogether(t *testing.T) {
 	cfg := Config{Flows: 4, FlowsPerAddress: 4, OfAll: 10, Idle: time.Minute}
 	all := New(cfg)
@@ -159,8 +160,8 @@ func TestFlowsOfAClientsPortsAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// TestFlowsEndThatAreIdle, and those of a session that has ended; and who was told of is
-// forgotten.
+// TestFlowsEndThatAreIdle also ends the flows of a session that has ended, and forgets whose
+// refusals were recorded.
 func TestFlowsEndThatAreIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const idle, tick = time.Minute, 15 * time.Second
@@ -202,7 +203,7 @@ func TestFlowsEndThatAreIdle(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotLetInTakesNoPlace of those that there are for all.
+// TestWhoIsNotLetInTakesNoPlace checks that refused visitors do not count towards the limits.
 func TestWhoIsNotLetInTakesNoPlace(t *testing.T) {
 	u := newUnserved(t, Config{Flows: 4, FlowsPerAddress: 4, OfAll: 4, Idle: time.Minute})
 	u.all.cfg.Enter = func(*routing.Endpoint, netip.Addr) (string, bool, func()) { return "deny", false, func() {} }

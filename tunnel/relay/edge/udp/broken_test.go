@@ -27,8 +27,8 @@ func (c *brokenConn) ReadFrom([]byte) (int, net.Addr, error) {
 	return 0, nil, errors.New("the network is down")
 }
 
-// TestUDPPortPausesWhileItsSocketFails: a socket that fails at every read is not
-// read in a loop that takes a processor, and still ends with its port.
+// TestUDPPortPausesWhileItsSocketFails checks that a socket whose reads all fail is not read
+// in a busy loop, and still stops when its port is closed.
 func TestUDPPortPausesWhileItsSocketFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan struct{})

@@ -52,9 +52,9 @@ func (g *gatherer) gather(n int) {
 	g.gathering += n
 }
 
-// TestBurstOfVisitorsGoesToItsSessions has packets of two visitors, whose flows
-// are of two sessions, come at once: all of them go on, in order, and nothing
-// stays behind in a session that gathers.
+// TestBurstOfVisitorsGoesToItsSessions sends a burst of packets from two visitors whose flows
+// belong to two sessions. All packets are forwarded, in order, and none stays behind in a
+// session that gathers.
 func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 	const visitors, packets = 2, 100
 	came := make(chan struct{}, visitors*packets)
@@ -116,8 +116,8 @@ func TestBurstOfVisitorsGoesToItsSessions(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatAVisitorMayHaveIsAnswered has a burst of answers exceed what may
-// go to an address that may be forged.
+// TestOnlyWhatAVisitorMayHaveIsAnswered sends a burst of answers that exceeds what an address
+// that may be forged may receive.
 func TestOnlyWhatAVisitorMayHaveIsAnswered(t *testing.T) {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

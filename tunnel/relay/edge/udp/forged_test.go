@@ -8,9 +8,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TestForgedVisitorsGetNoMoreThanTheFactor of what their packets are on the wire: the
-// headers of IP and UDP count both ways, or the short question of a STUN client (RFC
-// 8489, section 5) would have no answer until it was asked again.
+// TestForgedVisitorsGetNoMoreThanTheFactor counts packets with their IP and UDP headers in
+// both directions. Otherwise the short query of a STUN client (RFC 8489, section 5) would not
+// be answered until it is repeated.
 func TestForgedVisitorsGetNoMoreThanTheFactor(t *testing.T) {
 	const question = 20
 	for visitor, most := range map[string]int{

@@ -17,11 +17,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// ErrNoVisit is Begin's answer where there can be no more visits.
+// ErrNoVisit is returned by Begin if the endpoint accepts no more visits.
 var ErrNoVisit = errors.New("the endpoint takes no visit now")
 
-// Private is in the place of a private udp endpoint's port: its visitors are agents,
-// whose packets come as datagrams of their own sessions.
+// Private takes the place of a port for a private udp endpoint. Its visitors are agents, whose
+// packets come as datagrams of their own sessions.
 type Private struct {
 	all *Ports
 	ep  *routing.Endpoint
@@ -31,12 +31,12 @@ type Private struct {
 	closed bool
 }
 
-// OpenPrivate returns what private visits of an endpoint begin at.
+// OpenPrivate returns a Private for an endpoint.
 func (ps *Ports) OpenPrivate(ep *routing.Endpoint) *Private {
 	return &Private{all: ps, ep: ep, visits: make(map[*Visit]struct{})}
 }
 
-// StopAccepting implements routing.Port: visits go on, and new ones come, until Close.
+// StopAccepting implements routing.Port. Visits continue, and new ones may begin, until Close.
 func (p *Private) StopAccepting() {}
 
 // EndFlows implements routing.Port.
@@ -50,7 +50,7 @@ func (p *Private) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
 	}
 }
 
-// Close ends all visits, and takes no more.
+// Close ends all visits and accepts no more.
 func (p *Private) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,20 +60,20 @@ func (p *Private) Close() {
 	}
 }
 
-// Visit is one flow of a guest: between the guest's session and that of the tunnel.
+// Visit is one flow between a guest's session and the tunnel's session.
 type Visit struct {
 	of      *Private
 	backend *routing.Backend
 	from    netip.Addr
 	guest   side
 	origin  side
-	last    atomic.Int64 // a packet passed, by monotime.Now
-	begun   atomic.Bool  // both sides have their numbers
+	last    atomic.Int64 // of the last packet, by monotime.Now
+	begun   atomic.Bool  // both sides have their flow numbers
 	over    chan struct{}
 	end     func() // closes over
 }
 
-// side is one of the two ends of a visit. What comes from there leaves at the other.
+// side is one end of a visit. What arrives from it leaves at the other side.
 type side struct {
 	visit    *Visit
 	agent    *routing.Agent
@@ -81,14 +81,14 @@ type side struct {
 	number   uint32 // of the flow, in the agent's session
 	passed   atomic.Int64
 
-	// Of who takes what comes from here, which is one at a time.
+	// Used by Take, which is called by one goroutine at a time.
 	other  *side
 	packet uint16
 	buf    []byte
 }
 
-// Begin begins a visit of a guest, whose packets come by the session of at, to one of the
-// endpoint's tunnels. End must follow.
+// Begin begins a visit to one of the endpoint's tunnels by a guest whose packets come by the
+// session of at. End must follow.
 func (p *Private) Begin(at *routing.Agent, g visitor.Guest, b *routing.Backend) (*Visit, error) {
 	v := &Visit{of: p, backend: b, from: g.Addr.Addr(), over: make(chan struct{})}
 	v.end = sync.OnceFunc(func() { close(v.over) })
@@ -101,16 +101,16 @@ func (p *Private) Begin(at *routing.Agent, g visitor.Guest, b *routing.Backend) 
 	b.Take()
 	v.origin.agent.Flows.Add(&v.origin, &v.origin.number)
 	v.guest.agent.Flows.Add(&v.guest, &v.guest.number)
-	_ = b.Agent.Session.SendDatagram(wire.From{Visitor: g.Addr, Client: g.Client}.Datagram(b.Number, v.origin.number)) // it may be lost
+	_ = b.Agent.Session.SendDatagram(wire.From{Visitor: g.Addr, Client: g.Client}.Datagram(b.Number, v.origin.number)) // may be lost
 	v.begun.Store(true)
 	return v, nil
 }
 
-// add adds a visit to those that EndFlows and Close find, if it may begin.
+// add registers a visit, so that EndFlows and Close find it, if it may begin.
 func (p *Private) add(v *Visit) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// A tunnel that was taken away before the visit is among the others was not told of it.
+	// If the tunnel was removed before the visit was registered, the visit has not been told.
 	if p.closed || len(p.visits) >= p.all.cfg.Flows || !p.ep.Leads(v.backend) {
 		return false
 	}
@@ -118,15 +118,15 @@ func (p *Private) add(v *Visit) bool {
 	return true
 }
 
-// Number is that of the flow in the guest's session.
+// Number returns the number of the flow in the guest's session.
 func (v *Visit) Number() uint32 { return v.guest.number }
 
-// Passed is the payload that has gone in, to the tunnel, and out, in bytes.
+// Passed returns the payload bytes that went in, to the tunnel, and out.
 func (v *Visit) Passed() (in, out int64) { return v.guest.passed.Load(), v.origin.passed.Load() }
 
-// Wait returns when the visit is over: ctx or one of the sessions has ended, the tunnel
-// or its agent's side of the flow has, or nothing has passed for the idle time. active
-// is called now and then while something passes.
+// Wait returns when the visit is over: because ctx, one of the sessions, the tunnel or its
+// agent's side of the flow has ended, or because nothing has passed for the idle time. active
+// is called now and then while packets pass.
 func (v *Visit) Wait(ctx context.Context, active func()) {
 	idle := v.of.all.cfg.Idle
 	tick := time.NewTicker(max(idle/4, 10*time.Millisecond))
@@ -154,7 +154,7 @@ func (v *Visit) Wait(ctx context.Context, active func()) {
 	}
 }
 
-// End ends what Begin began, and tells the tunnel's agent.
+// End ends the visit and tells the tunnel's agent.
 func (v *Visit) End() {
 	v.end()
 	v.guest.agent.Flows.Remove(v.guest.number)
@@ -164,7 +164,7 @@ func (v *Visit) End() {
 	delete(v.of.visits, v)
 	v.of.mu.Unlock()
 	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowClose, Endpoint: v.origin.endpoint, Number: v.origin.number})
-	_ = v.origin.agent.Session.SendDatagram(d) // a lost packet is UDP's own
+	_ = v.origin.agent.Session.SendDatagram(d) // UDP packets may be lost
 }
 
 // Endpoint implements flows.Flow.
@@ -173,8 +173,8 @@ func (s *side) Endpoint() uint32 { return s.endpoint }
 // Over implements flows.Flow.
 func (s *side) Over() { s.visit.end() }
 
-// Take implements flows.Flow: packets that have come from here leave at the other side,
-// as far as there is bandwidth for them.
+// Take implements flows.Flow. Packets that have come from this side leave at the other, if
+// there is bandwidth for them.
 func (s *side) Take(payloads [][]byte) {
 	if !s.visit.begun.Load() {
 		return
@@ -196,11 +196,11 @@ func (s *side) Take(payloads [][]byte) {
 		count(len(payload))
 		s.packet++
 		d := wire.Flow{Endpoint: s.other.endpoint, Number: s.other.number, Packet: s.packet, Payload: payload}
-		s.buf, _ = wire.SplitFlow(s.buf, d, to.MaxDatagram(), to.SendDatagram) // a lost packet is UDP's own
+		s.buf, _ = wire.SplitFlow(s.buf, d, to.MaxDatagram(), to.SendDatagram) // UDP packets may be lost
 	}
 }
 
-// meter is what bounds packets from here, and counts them.
+// meter returns what limits the packets from this side, and what counts them.
 func (s *side) meter() (shape.Buckets, func(int)) {
 	m := &s.visit.of.ep.Meter
 	if s == &s.visit.guest {

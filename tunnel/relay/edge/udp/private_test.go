@@ -12,7 +12,8 @@ import (
 	"adit/tunnel/relay/edge/visitor"
 )
 
-// TestPrivateVisitsAreBounded as flows are, and none begins of a tunnel that was taken away.
+// TestPrivateVisitsAreBounded checks that visits are limited like flows, and that none begins
+// with a tunnel that has been removed.
 func TestPrivateVisitsAreBounded(t *testing.T) {
 	u := newUnserved(t, Config{Flows: 2, Idle: time.Minute})
 	guests := &counted{done: make(chan struct{})}
@@ -49,7 +50,8 @@ func TestPrivateVisitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPrivateVisitsEnd with what they need, or when nothing has passed for the idle time.
+// TestPrivateVisitsEnd checks that visits end with anything that they depend on, or when
+// nothing has passed for the idle time.
 func TestPrivateVisitsEnd(t *testing.T) {
 	const idle = time.Minute
 	for name, test := range map[string]struct {

@@ -1,6 +1,7 @@
-// Package udp serves the public ports of udp endpoints: each visitor's address has a flow,
-// whose packets go as datagrams of the session that its tunnel is behind. It bounds flows
-// and what goes back to addresses that may be forged. Who is let in is for the edge to say.
+// Package udp serves the public ports of udp endpoints. Each visitor's address has a flow,
+// whose packets travel as datagrams of the session that the tunnel belongs to. The package
+// limits the number of flows, and how much is sent to addresses that may be forged. The edge
+// decides who is let in.
 package udp
 
 import (
@@ -25,23 +26,25 @@ import (
 	"adit/tunnel/wire"
 )
 
-// readBuffer holds a burst of visitors' packets while the edge has no turn.
+// readBuffer is large enough for a burst of packets that arrives while the edge is not
+// scheduled.
 const readBuffer = 4 << 20
 
-// batch is how many packets a busy port reads at once.
+// batch is how many packets a busy port reads at a time.
 const batch = 16
 
-// Config is what udp ports go by.
+// Config configures udp ports.
 type Config struct {
 	Flows           int           // of one endpoint
 	FlowsPerAddress int           // of one endpoint
-	OfAll           int           // of all endpoints, as far as no client has less than its part
-	Idle            time.Duration // after which a flow is forgotten
-	Amplification   int           // bytes back for a byte of a visitor not yet proved, as they are on the wire
-	// Enter decides on a visitor, as policy.Policy.Enter does: the rule that refuses it
-	// or would have, whether it is let in, and what to call at its end.
+	OfAll           int           // of all endpoints, which only clients with less than their share may exceed
+	Idle            time.Duration // after which an idle flow is forgotten
+	Amplification   int           // bytes sent back per byte received from a visitor whose address is unproved, counted on the wire
+	// Enter decides whether a visitor is admitted, like policy.Policy.Enter. It returns the
+	// rule that refuses the visitor, or would in shadow mode, whether the visitor is admitted,
+	// and a function to call at the end.
 	Enter func(ep *routing.Endpoint, visitor netip.Addr) (refused string, in bool, release func())
-	// Keeps reports whether a visitor may stay that was let in.
+	// Keeps reports whether a visitor who was admitted may stay.
 	Keeps  func(ep *routing.Endpoint, visitor netip.Addr) bool
 	Record func(*routing.Endpoint, *routing.Backend, wire.Access)
 }
@@ -53,7 +56,7 @@ type Ports struct {
 	overBandwidth, unproved atomic.Uint64
 }
 
-// New returns ports of which none is open.
+// New returns a Ports without any open port.
 func New(cfg Config) *Ports {
 	if cfg.OfAll == 0 {
 		cfg.OfAll = math.MaxInt
@@ -61,13 +64,13 @@ func New(cfg Config) *Ports {
 	return &Ports{cfg: cfg, shares: new(shares.Shares)}
 }
 
-// Dropped counts packets that did not go on: those that a bandwidth had no room for,
-// both ways, and those to visitors that may be forged, beyond the allowed amplification.
+// Dropped returns how many packets were dropped: for lack of bandwidth in either direction,
+// and on the way to visitors whose address may be forged, beyond the allowed amplification.
 func (ps *Ports) Dropped() (overBandwidth, unproved uint64) {
 	return ps.overBandwidth.Load(), ps.unproved.Load()
 }
 
-// Open opens the port of an endpoint, which is to be served.
+// Open opens the port of an endpoint. The caller must serve it.
 func (ps *Ports) Open(addr string, ep *routing.Endpoint) (*Port, error) {
 	conn, err := net.ListenPacket("udp", addr)
 	if err != nil {
@@ -76,8 +79,8 @@ func (ps *Ports) Open(addr string, ep *routing.Endpoint) (*Port, error) {
 	return newPort(ps, ep, conn.(*net.UDPConn)), nil
 }
 
-// Port is the public port of a udp endpoint: it gives each visitor a flow
-// and carries packets between the two as datagrams of the session.
+// Port is the public port of a udp endpoint. It gives each visitor a flow and carries packets
+// between the visitor and the session's datagrams.
 type Port struct {
 	all  *Ports
 	ep   *routing.Endpoint
@@ -89,29 +92,29 @@ type Port struct {
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]*flow
 	owners  map[netip.Prefix]int
-	told    map[netip.Prefix]time.Time // whose refusal was recorded, and when
+	told    map[netip.Prefix]time.Time // when a refusal was last recorded, by visitor
 	buf     []byte
-	gathers link.Session // whose datagrams are gathered; the reader's
+	gathers link.Session // the session whose datagrams are being gathered; used only by the reader
 }
 
-// flow is one visitor's address and port on one endpoint.
+// flow is the packets of one visitor's address and port on one endpoint.
 type flow struct {
 	port    *Port
 	backend *routing.Backend
 	number  uint32
 	visitor netip.AddrPort
-	at      udpbatch.Addr // the same, and which of our addresses it knows
+	at      udpbatch.Addr // the visitor's address, and the local address that it uses
 	start   time.Time
-	refused string // by a policy in shadow mode
+	refused string // the rule of a policy in shadow mode
 	release func()
 
 	packet   atomic.Uint32
-	last     atomic.Int64 // a packet passed, by monotime.Now
+	last     atomic.Int64 // of the last packet, by monotime.Now
 	in, out  atomic.Int64 // payload bytes
-	withheld atomic.Bool  // something did not, and the agent was told
-	answered atomic.Bool  // something went back to the visitor
-	proved   atomic.Bool  // and it sent more after that: its address is no forgery
-	allowed  atomic.Int64 // bytes on the wire that may go back until then
+	withheld atomic.Bool  // an answer was dropped, and the agent was told
+	answered atomic.Bool  // something was sent to the visitor
+	proved   atomic.Bool  // the visitor sent more after that, so its address is not forged
+	allowed  atomic.Int64 // bytes on the wire that may be sent back until then
 }
 
 func (f *flow) Endpoint() uint32       { return f.backend.Number }
@@ -126,7 +129,7 @@ func newPort(all *Ports, ep *routing.Endpoint, conn *net.UDPConn) *Port {
 	}
 }
 
-// StopAccepting implements routing.Port: flows go on, and new ones come, until Close.
+// StopAccepting implements routing.Port. Flows continue, and new ones may begin, until Close.
 func (p *Port) StopAccepting() {}
 
 // EndFlows implements routing.Port.
@@ -134,7 +137,7 @@ func (p *Port) EndFlows(pick func(*routing.Backend, netip.Addr) bool) {
 	p.end(func(f *flow) bool { return pick(f.backend, f.visitor.Addr()) })
 }
 
-// Close closes the port, which ends its flows.
+// Close closes the port and ends its flows.
 func (p *Port) Close() {
 	p.once.Do(func() {
 		close(p.closed)
@@ -142,7 +145,7 @@ func (p *Port) Close() {
 	})
 }
 
-// Serve takes visitors' packets until the port is closed.
+// Serve receives visitors' packets until the port is closed.
 func (p *Port) Serve() {
 	var sweeping sync.WaitGroup
 	stop := make(chan struct{})
@@ -156,7 +159,7 @@ func (p *Port) Serve() {
 	packets[0].B = make([]byte, 64<<10)
 	for quiet := 0; ; {
 		n, err := p.conn.ReadBatch(packets)
-		if err != nil { // ICMP errors of earlier packets, on some systems
+		if err != nil { // on some systems, an ICMP error about an earlier packet
 			if !visitor.RideOut(context.Background(), p.closed) {
 				return
 			}
@@ -167,7 +170,7 @@ func (p *Port) Serve() {
 		}
 		p.gather(nil)
 		udpbatch.Passed(n)
-		// A busy port gets more buffers, and gives them back after a while.
+		// A busy port uses more buffers, and returns them after a while.
 		switch {
 		case n == len(packets) && n < cap(packets):
 			packets, quiet = packets[:n+1], 0
@@ -185,7 +188,7 @@ func (p *Port) Serve() {
 	}
 }
 
-// gather gathers what goes to a session, and sends what was gathered for another.
+// gather begins to gather datagrams for a session, and sends those gathered for another.
 func (p *Port) gather(s link.Session) {
 	if s == p.gathers {
 		return
@@ -198,8 +201,8 @@ func (p *Port) gather(s link.Session) {
 	}
 }
 
-// receive sends one packet of a visitor to the agent. With more it is gathered
-// with those that came with it.
+// receive sends one packet from a visitor to the agent. If more, further packets of the same
+// batch follow, and their datagrams are gathered.
 func (p *Port) receive(at udpbatch.Addr, payload []byte, more bool) {
 	f := p.flowOf(at)
 	if f == nil {
@@ -217,10 +220,10 @@ func (p *Port) receive(at udpbatch.Addr, payload []byte, more bool) {
 		p.gather(session)
 	}
 	out := wire.Flow{Endpoint: f.backend.Number, Number: f.number, Packet: uint16(f.packet.Add(1)), Payload: payload}
-	p.buf, _ = wire.SplitFlow(p.buf, out, session.MaxDatagram(), session.SendDatagram) // a lost packet is UDP's own
+	p.buf, _ = wire.SplitFlow(p.buf, out, session.MaxDatagram(), session.SendDatagram) // UDP packets may be lost
 }
 
-// flowOf finds or begins a visitor's flow. It returns nil if there may be no more.
+// flowOf finds or begins a visitor's flow. It returns nil if the flow may not begin.
 func (p *Port) flowOf(at udpbatch.Addr) *flow {
 	from := visitor.Clean(at.AddrPort)
 	p.mu.Lock()
@@ -233,7 +236,7 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 		default:
 			return f
 		}
-		// Another session may serve the visitor.
+		// Another session may be able to serve the visitor.
 		p.endOne(f)
 		full = false
 	}
@@ -259,18 +262,18 @@ func (p *Port) flowOf(at udpbatch.Addr) *flow {
 	p.flows[from] = f
 	p.owners[netblock.Of(from.Addr())]++
 	p.mu.Unlock()
-	// Its tunnel may have been taken away, or its policy changed, before it was found here.
+	// The tunnel may have been removed, or the policy changed, before the flow could be found.
 	if !p.ep.Leads(f.backend) || !p.all.cfg.Keeps(p.ep, from.Addr()) {
 		p.endOne(f)
 		return nil
 	}
-	_ = f.backend.Agent.Session.SendDatagram(wire.From{Visitor: from}.Datagram(f.backend.Number, f.number)) // it may be lost
+	_ = f.backend.Agent.Session.SendDatagram(wire.From{Visitor: from}.Datagram(f.backend.Number, f.number)) // may be lost
 	return f
 }
 
-// tells reports whether a refusal is to be recorded: one for each visitor in the
-// time that a flow would last, and no more than there may be flows. Packets cost
-// a stranger nothing, and each would push an event out of the log.
+// tells reports whether to record a refusal: once per visitor in the time that a flow would
+// last, and no more often than there may be flows. Packets cost a stranger nothing, and each
+// record would push another event out of the log.
 func (p *Port) tells(a netip.Addr, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,7 +285,8 @@ func (p *Port) tells(a netip.Addr, now time.Time) bool {
 	return true
 }
 
-// answer sends packets of the origin to the visitor. It is called by one at a time.
+// answer sends packets from the origin to the visitor. It is called by one goroutine at a
+// time.
 func (f *flow) answer(payloads [][]byte) {
 	let := payloads[:0]
 	for _, payload := range payloads {
@@ -292,11 +296,11 @@ func (f *flow) answer(payloads [][]byte) {
 	}
 	udpbatch.Passed(len(let))
 	if len(let) > 0 {
-		_ = f.port.conn.WriteBatch(let, f.at) // a lost packet is UDP's own
+		_ = f.port.conn.WriteBatch(let, f.at) // UDP packets may be lost
 	}
 }
 
-// asked counts a packet of the visitor.
+// asked counts a packet from the visitor.
 func (f *flow) asked(payload int) {
 	f.in.Add(int64(payload))
 	if f.answered.Load() {
@@ -305,9 +309,9 @@ func (f *flow) asked(payload int) {
 	f.allowed.Add(f.onWire(payload) * int64(f.port.all.cfg.Amplification))
 }
 
-// onWire is how many bytes a packet of the flow is with its headers of IP and UDP (RFC
-// 791, RFC 8200, RFC 768). Who is flooded by forged packets gets those, too, and they are
-// most of a short question.
+// onWire returns the size of a packet of the flow with its IP and UDP headers (RFC 791, RFC
+// 8200, RFC 768). The victim of a flood of forged packets receives those as well, and they are
+// the larger part of a short query.
 func (f *flow) onWire(payload int) int64 {
 	if f.visitor.Addr().Is4() {
 		return int64(20 + 8 + payload)
@@ -315,9 +319,9 @@ func (f *flow) onWire(payload int) int64 {
 	return int64(40 + 8 + payload)
 }
 
-// lets reports whether a packet may go to the visitor, and counts it if so. It
-// may not if the visitor's address may be forged and it has had its amplification
-// already, or if no bandwidth is left.
+// lets reports whether a packet may be sent to the visitor, and counts it if so. It may not if
+// the visitor's address may be forged and has had its amplification, or if there is no
+// bandwidth.
 func (f *flow) lets(payload []byte) bool {
 	size := f.onWire(len(payload))
 	if !f.proved.Load() && size > f.allowed.Load() {
@@ -337,17 +341,17 @@ func (f *flow) lets(payload []byte) bool {
 	return true
 }
 
-// tellWithheld tells the agent, once, that the visitor does not get all answers: the
+// tellWithheld tells the agent, once, that the visitor does not get all answers. Otherwise the
 // service's owner would look for the cause in vain.
 func (f *flow) tellWithheld() {
 	if f.withheld.Swap(true) {
 		return
 	}
 	d := wire.AppendFlow(nil, wire.Flow{Kind: wire.FlowWithheld, Endpoint: f.backend.Number, Number: f.number})
-	_ = f.backend.Agent.Session.SendDatagram(d) // a lost packet is UDP's own
+	_ = f.backend.Agent.Session.SendDatagram(d) // UDP packets may be lost
 }
 
-// sweep forgets idle flows and those whose session has ended.
+// sweep removes idle flows and those whose session has ended.
 func (p *Port) sweep(stop <-chan struct{}) {
 	tick := time.NewTicker(max(p.all.cfg.Idle/4, 10*time.Millisecond))
 	defer tick.Stop()
@@ -367,7 +371,7 @@ func (p *Port) sweep(stop <-chan struct{}) {
 	}
 }
 
-// end ends the flows that over picks.
+// end ends the flows for which over returns true.
 func (p *Port) end(over func(*flow) bool) {
 	var ended []*flow
 	p.mu.Lock()
@@ -383,8 +387,8 @@ func (p *Port) end(over func(*flow) bool) {
 	}
 }
 
-// endOne ends one flow, without a look at the others: who asks for it may be
-// the reader of all sessions.
+// endOne ends one flow without looking at the others, because the caller may be the goroutine
+// that reads all sessions.
 func (p *Port) endOne(f *flow) {
 	p.mu.Lock()
 	open := p.flows[f.visitor] == f
@@ -397,7 +401,7 @@ func (p *Port) endOne(f *flow) {
 	}
 }
 
-// forget takes a flow off the tables. p.mu is held.
+// forget removes a flow from the tables. The caller holds p.mu.
 func (p *Port) forget(f *flow) {
 	delete(p.flows, f.visitor)
 	from := netblock.Of(f.visitor.Addr())
@@ -406,7 +410,7 @@ func (p *Port) forget(f *flow) {
 	}
 }
 
-// settle ends what a flow that was forgotten holds, and tells of it.
+// settle releases what a removed flow holds, and records the flow.
 func (p *Port) settle(f *flow) {
 	a := f.backend.Agent
 	a.Flows.Remove(f.number)

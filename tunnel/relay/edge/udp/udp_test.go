@@ -62,9 +62,9 @@ func TestRefusedPacketsAreRecordedOnceForEachVisitor(t *testing.T) {
 	}
 }
 
-// TestFlowsOfATunnelThatWasTakenAwayGoToAnother of the same port: their agent, which
-// is connected still, drops what comes for it. Those of a tunnel that has only changed
-// stay where they are.
+// TestFlowsOfATunnelThatWasTakenAwayGoToAnother moves flows to another tunnel of the same
+// port, because their agent, which is still connected, drops their packets. Flows of a tunnel
+// that has only changed stay where they are.
 func TestFlowsOfATunnelThatWasTakenAwayGoToAnother(t *testing.T) {
 	told := make(chan string, 10)
 	ports := letting(func(_ *routing.Endpoint, b *routing.Backend, _ wire.Access) { told <- b.Agent.Instance })

@@ -1,7 +1,7 @@
-// Package visitor is who comes to the edge: a visitor's connection (Conn), whose own
-// address is found where a load balancer stands between, and the Admission that counts
-// connections and requests by address, turns away what is too many, and knows who asks
-// for nothing and can make room. What visitors ask for is of others.
+// Package visitor deals with those who connect to the edge. A Conn is a visitor's connection,
+// with the visitor's own address even behind a load balancer. The Admission counts connections
+// and requests by address, turns away those over a limit, and knows which connections are idle
+// and can make room. What visitors ask for is handled elsewhere.
 package visitor
 
 import (
@@ -20,18 +20,17 @@ import (
 	"adit/internal/netblock"
 )
 
-// arriving is how long a request may be on its way when the edge begins to end.
+// arriving is how long a request may be in transit when the edge begins to shut down.
 const arriving = 250 * time.Millisecond
 
-// Admission lets visitors in: it finds whose a connection is, counts those that are
-// open, by address and together, and knows those that can be spared, which ask for
-// nothing now.
+// Admission admits visitors. It determines a connection's visitor, counts open connections by
+// address and in total, and knows which ones are idle and can be spared.
 type Admission struct {
 	cfg Config
 
 	turnedAway atomic.Uint64
-	told       atomic.Int64 // when the log may be told of it again, by monotime.Now
-	toldSpared struct {     // what the log was told, by TellOfSpared alone
+	told       atomic.Int64 // when the log may next mention it, by monotime.Now
+	toldSpared struct {     // what the log was last told; used only by TellOfSpared
 		n     uint64
 		again time.Duration
 	}
@@ -40,32 +39,33 @@ type Admission struct {
 	mu       sync.Mutex
 	open     map[netip.Prefix]int
 	all      int
-	empty    chan struct{} // closed when all is 0 again; nil unless waited for
+	empty    chan struct{} // closed when no connection is left; nil unless somebody waits
 	idle     queue
-	spared   uint64 // that made room
-	draining bool   // no more are let in
-	cut      bool   // nor may one that is open ask for nothing
+	spared   uint64 // closed to make room
+	draining bool   // no more connections are admitted
+	cut      bool   // idle connections are ended as well
 }
 
-// Config is what an admission goes by.
+// Config configures an Admission.
 type Config struct {
 	PerAddress int // connections of one address
 	Most       int // of all
-	// HeaderTime is how long a PROXY header may take.
+	// HeaderTime limits how long a PROXY header may take.
 	HeaderTime time.Duration
-	// Balancers are trusted: their PROXY protocol and X-Forwarded headers count.
+	// Balancers are the trusted load balancers: their PROXY protocol and X-Forwarded headers
+	// are believed.
 	Balancers []netip.Prefix
-	// Proxy says whether connections of load balancers begin with a PROXY header.
+	// Proxy says whether load balancers begin their connections with a PROXY header.
 	Proxy ProxyHeader
-	// Refuse answers a request that is one too many of its address.
+	// Refuse answers a request that exceeds the limit of its address.
 	Refuse func(http.ResponseWriter, *http.Request)
 	Log    *slog.Logger
 }
 
-// New returns an admission that has let nobody in.
+// New returns an Admission without any visitors.
 func New(cfg Config) *Admission { return &Admission{cfg: cfg} }
 
-// Trusted reports whether an address is a load balancer's.
+// Trusted reports whether an address belongs to a load balancer.
 func (v *Admission) Trusted(a netip.Addr) bool {
 	for _, p := range v.cfg.Balancers {
 		if p.Contains(a) {
@@ -75,10 +75,10 @@ func (v *Admission) Trusted(a netip.Addr) bool {
 	return false
 }
 
-// tellEvery is how often the log is told of connections that are turned away.
+// tellEvery is how often the log mentions connections that were turned away.
 const tellEvery = time.Minute
 
-// turnAway counts a connection that is not let in.
+// turnAway counts a connection that is not admitted.
 func (v *Admission) turnAway(addr netip.Addr, reason string) {
 	n := v.turnedAway.Add(1)
 	now, told := monotime.Now(), v.told.Load()
@@ -87,8 +87,8 @@ func (v *Admission) turnAway(addr netip.Addr, reason string) {
 	}
 }
 
-// TellOfSpared tells the log that connections have made room, at most as often as it
-// is told of those that are turned away. One goroutine calls it, now and again.
+// TellOfSpared logs that connections were closed to make room, at most once every tellEvery.
+// It is called regularly, by one goroutine.
 func (v *Admission) TellOfSpared() {
 	c := v.Figures()
 	now := monotime.Now()
@@ -98,11 +98,11 @@ func (v *Admission) TellOfSpared() {
 	}
 }
 
-// Figures are of all visitors since the start.
+// Figures describe all visitors since the start.
 type Figures struct {
-	Open       int    // connections that are open now
+	Open       int    // currently open
 	TurnedAway uint64 // connections and requests over a limit, or with a bad PROXY header
-	Spared     uint64 // connections that asked for nothing and made room for others
+	Spared     uint64 // idle connections that were closed to make room for others
 }
 
 // Figures returns a snapshot.
@@ -112,16 +112,16 @@ func (v *Admission) Figures() Figures {
 	return Figures{Open: v.all, TurnedAway: v.turnedAway.Load(), Spared: v.spared}
 }
 
-// Why a connection is turned away.
+// Reasons for turning a connection away.
 var (
 	errTurnedAway = errors.New("too many connections of this address")
 	errFull       = errors.New("too many connections of all visitors")
 )
 
-// enter counts a connection in, unless its address has too many or all have. A load
-// balancer's are many visitors', and bounded only with all. Where all are as many as
-// may be, who has asked for nothing longest makes room, if that is not the newcomer itself;
-// it may be nil.
+// enter counts a new connection, unless its address or all visitors together have too many. A
+// load balancer's connections come from many visitors and count only towards the total. If the
+// total is reached, the connection that has been idle longest makes room, unless that is the
+// newcomer, which may be nil.
 func (v *Admission) enter(a netip.Addr, balancer bool, newcomer *Resting) error {
 	from := netblock.Of(a)
 	v.mu.Lock()
@@ -135,7 +135,7 @@ func (v *Admission) enter(a netip.Addr, balancer bool, newcomer *Resting) error 
 		if spared != nil && spared == newcomer {
 			spared = newcomer.after
 		}
-		// Who makes room is counted until it has gone.
+		// The spared connection still counts until it has gone.
 		if spared == nil || v.all >= v.cfg.Most+v.cfg.Most/8 {
 			v.mu.Unlock()
 			return errFull
@@ -169,8 +169,8 @@ func (v *Admission) leave(a netip.Addr) {
 	}
 }
 
-// Rest notes that c asks for nothing now; end ends it, at once if such
-// connections were ended before. It must not wait.
+// Rest notes that c is idle. end closes it, and is called at once if idle connections have
+// already been ended. end must not block.
 func (v *Admission) Rest(c *Resting, end func()) {
 	v.mu.Lock()
 	cut := v.cut
@@ -183,14 +183,14 @@ func (v *Admission) Rest(c *Resting, end func()) {
 	}
 }
 
-// pause notes that c is between two requests, and can be spared.
+// pause notes that c is between two requests and can be spared.
 func (v *Admission) pause(c *Conn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.idle.push(&c.Resting, c.cut, true)
 }
 
-// Forget notes that c has gone: what it is said to do after that counts no more.
+// Forget notes that c has gone; later calls for c have no effect.
 func (v *Admission) Forget(c *Resting) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -198,15 +198,15 @@ func (v *Admission) Forget(c *Resting) {
 	c.gone = true
 }
 
-// Work notes that c has a request or stream under way.
+// Work notes that c has a request or stream in progress.
 func (v *Admission) Work(c *Resting) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.idle.remove(c)
 }
 
-// Drain lets no more connections in, and after arriving ends those that ask for
-// nothing: the request of one of them may be on its way.
+// Drain admits no more connections. After arriving, which allows for requests in transit, it
+// ends those that are idle.
 func (v *Admission) Drain(ctx context.Context) {
 	v.mu.Lock()
 	v.draining = true
@@ -223,7 +223,7 @@ func (v *Admission) Drain(ctx context.Context) {
 	}
 }
 
-// Wait returns when no connection is open or ctx ends.
+// Wait waits until no connection is open, or ctx ends.
 func (v *Admission) Wait(ctx context.Context) {
 	v.mu.Lock()
 	if v.all == 0 {
@@ -243,18 +243,19 @@ func (v *Admission) Wait(ctx context.Context) {
 
 type visitorKey struct{}
 
-// NewContext puts the connection that requests come on into their context.
+// NewContext returns a context for the requests on a connection, from which FromContext gets
+// the visitor.
 func NewContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, visitorKey{}, connOf(conn))
 }
 
-// FromContext is the visitor whose connection a request came on; nil: it is none.
+// FromContext returns the visitor whose connection a request came on, or nil.
 func FromContext(ctx context.Context) *Conn {
 	v, _ := ctx.Value(visitorKey{}).(*Conn)
 	return v
 }
 
-// connOf is the visitor underneath a connection of an http.Server.
+// connOf returns the visitor underneath a connection of an http.Server.
 func connOf(conn net.Conn) *Conn {
 	switch c := conn.(type) {
 	case *Conn:
@@ -269,7 +270,8 @@ func connOf(conn net.Conn) *Conn {
 	return nil
 }
 
-// headOf is the connection of an http.Server that reads heads of HTTP/1; nil for others.
+// headOf returns the halfOpen in a connection of an http.Server that reads HTTP/1 heads; nil
+// for other connections.
 func headOf(conn net.Conn) *halfOpen {
 	switch c := conn.(type) {
 	case *halfOpen:
@@ -280,15 +282,15 @@ func headOf(conn net.Conn) *halfOpen {
 	return nil
 }
 
-// Follow is the http.Server's word on a connection. From the first byte of a
-// request until its header is whole, nothing is asked for yet.
+// Follow is called by http.Server when a connection changes state. Between the first byte of a
+// request and the end of its header, the connection still counts as idle.
 func (v *Admission) Follow(conn net.Conn, state http.ConnState) {
 	c := connOf(conn)
 	if c == nil {
 		return
 	}
 	if h := headOf(conn); h != nil && (state == http.StateActive || state == http.StateIdle) {
-		h.head(state == http.StateActive) // by HTTP/1 it is told so behind the head
+		h.head(state == http.StateActive) // for HTTP/1, this state follows the head
 	}
 	switch state {
 	case http.StateActive:
@@ -301,14 +303,15 @@ func (v *Admission) Follow(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Working notes that a request is whole.
+// Working notes that a request's header is complete.
 func (v *Admission) Working(ctx context.Context) {
 	if c := FromContext(ctx); c != nil {
 		v.Work(&c.Resting)
 	}
 }
 
-// Count counts a connection that is none of TCP, from an address; leave counts it out.
+// Count counts a connection that does not use TCP, from an address. leave must be called when
+// it ends.
 func (v *Admission) Count(a netip.Addr) (leave func(), err error) {
 	if err := v.enter(a, v.Trusted(a), nil); err != nil {
 		v.turnAway(a, err.Error())

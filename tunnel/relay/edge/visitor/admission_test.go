@@ -13,7 +13,8 @@ import (
 	"adit/tunnel/link"
 )
 
-// TestALoadBalancerIsNotOneVisitor: what it brings without a PROXY header is of many.
+// TestALoadBalancerIsNotOneVisitor checks that connections from a load balancer without a
+// PROXY header count as many visitors'.
 func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,8 +58,8 @@ func TestALoadBalancerIsNotOneVisitor(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForNothingMakesRoom: where as many are open as may be, who has asked for
-// nothing longest goes, and nobody who is being served.
+// TestWhoAsksForNothingMakesRoom checks that at the limit, the connection that has been idle
+// longest is closed, and none that is being served.
 func TestWhoAsksForNothingMakesRoom(t *testing.T) {
 	vs := New(Config{PerAddress: 2, Most: 16})
 	var ended []string
@@ -110,8 +111,8 @@ func TestWhoAsksForNothingMakesRoom(t *testing.T) {
 	}
 }
 
-// TestWhoMakesRoomMustGo: those that were told to go and did not are no reason to let
-// any number in.
+// TestWhoMakesRoomMustGo checks that connections that were told to close but have not do not
+// allow any number of new ones.
 func TestWhoMakesRoomMustGo(t *testing.T) {
 	vs := New(Config{PerAddress: 1000, Most: 16})
 	let := 0
@@ -131,7 +132,8 @@ func TestWhoMakesRoomMustGo(t *testing.T) {
 	}
 }
 
-// TestADrainEndsWhatAsksForNothing, but for what http.Server ends.
+// TestADrainEndsWhatAsksForNothing covers all idle connections except those that http.Server
+// ends.
 func TestADrainEndsWhatAsksForNothing(t *testing.T) {
 	vs := New(Config{PerAddress: 9, Most: 9})
 	ended := map[int]bool{}
@@ -152,7 +154,8 @@ func TestADrainEndsWhatAsksForNothing(t *testing.T) {
 	}
 }
 
-// TestADrainLetsNobodyIn, and is over as soon as the last of those that were in has gone.
+// TestADrainLetsNobodyIn also checks that a drain is over as soon as the last visitor has
+// gone.
 func TestADrainLetsNobodyIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		vs := New(Config{PerAddress: 9, Most: 9})
@@ -208,7 +211,7 @@ type guestStream struct {
 func (s *guestStream) Reset()       { s.resets++ }
 func (s *guestStream) Close() error { s.closes++; return nil }
 
-// TestGuestsOfAnAddressAreBounded as its connections are.
+// TestGuestsOfAnAddressAreBounded checks that guests are limited like connections.
 func TestGuestsOfAnAddressAreBounded(t *testing.T) {
 	vs := New(Config{PerAddress: 1, Most: 9, Log: slog.New(slog.DiscardHandler)})
 	g := Guest{Addr: netip.MustParseAddrPort("192.0.2.1:1")}
@@ -229,8 +232,8 @@ func TestGuestsOfAnAddressAreBounded(t *testing.T) {
 	}
 }
 
-// TestVisitorsOfALoadBalancer are counted by the address that its header names, and the
-// load balancer's own connections, as those that look whether the relay is well, by its own.
+// TestVisitorsOfALoadBalancer checks that visitors are counted by the address in their header,
+// and the load balancer's own connections, such as health checks, by its own address.
 func TestVisitorsOfALoadBalancer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 	"adit/tunnel/link"
 )
 
-// ProxyHeader says whether a load balancer's connections begin with a header of
-// the PROXY protocol (haproxy's proxy-protocol.txt).
+// ProxyHeader says whether a load balancer begins its connections with a header of the PROXY
+// protocol (haproxy's proxy-protocol.txt).
 type ProxyHeader int
 
-// Accepted is the zero value: with one, or without. A protocol in which the
-// server speaks first cannot be told from a header that is late, so a tcp tunnel
-// behind a load balancer without headers is better off with ProxyOff.
+// ProxyAccepted is the zero value: connections may begin with a header or not. In a protocol
+// in which the server speaks first, a missing header cannot be told from a late one, so a tcp
+// tunnel behind a load balancer that sends no headers should use ProxyOff.
 const (
 	ProxyAccepted ProxyHeader = iota
-	ProxyRequired             // a connection without one is closed
-	ProxyOff                  // what looks like one is the visitor's
+	ProxyRequired             // connections without a header are closed
+	ProxyOff                  // anything that looks like a header is the visitor's own data
 )
 
-// Admit reads a load balancer's PROXY header and counts the connection to the
-// visitor's address. It returns nil if that address or all have too many, or the
-// header is bad.
+// Admit reads a load balancer's PROXY header and counts the connection for the visitor's
+// address. It returns nil if there are too many connections, of that address or in total, or
+// if the header is invalid.
 func (v *Admission) Admit(conn net.Conn) *Conn {
 	remote, local := AddrPort(conn.RemoteAddr()), AddrPort(conn.LocalAddr())
 	c := &Conn{Conn: sockio.Wrap(conn), Addr: remote, Edge: local}
@@ -36,7 +36,7 @@ func (v *Admission) Admit(conn net.Conn) *Conn {
 			proxyproto.WithPolicy(proxyproto.USE), proxyproto.SetReadHeaderTimeout(v.cfg.HeaderTime))
 		h := pc.ProxyHeader()
 		if h != nil && !h.Command.IsLocal() {
-			// A visitor who came to the load balancer by a socket without an address
+			// A visitor that reached the load balancer over a socket without an address
 			// (AF_UNIX) is counted as the load balancer.
 			if addr := AddrPort(pc.RemoteAddr()); addr.IsValid() {
 				c.Addr, c.Edge = addr, AddrPort(pc.LocalAddr())
@@ -61,8 +61,8 @@ func (v *Admission) Admit(conn net.Conn) *Conn {
 	return c
 }
 
-// AdmitGuest lets in a guest who comes by a stream of its session, of which early has
-// come already. It returns nil, and has ended the stream, if that is one too many.
+// AdmitGuest admits a guest who comes by a stream of its session, of which early has already
+// been read. If there are too many connections, it ends the stream and returns nil.
 func (v *Admission) AdmitGuest(s link.Stream, early []byte, g Guest) *Conn {
 	c := &Conn{Conn: s, Addr: g.Addr, Edge: g.Relay, replay: early, Guest: &g}
 	c.cut = s.Reset
@@ -81,7 +81,8 @@ func (v *Admission) AdmitGuest(s link.Stream, early []byte, g Guest) *Conn {
 	return c
 }
 
-// AddrPort is a connection's address as Clean has it; none if it has none of IP.
+// AddrPort returns a connection's address in the form of Clean, or the zero value if it is not
+// an IP address.
 func AddrPort(a net.Addr) netip.AddrPort {
 	switch a := a.(type) {
 	case *net.TCPAddr:
@@ -95,7 +96,8 @@ func AddrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Clean is an address as policies know it: IPv4 in itself, and without a zone.
+// Clean returns an address in the form that policies use: without a zone, and IPv4 not mapped
+// into IPv6.
 func Clean(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

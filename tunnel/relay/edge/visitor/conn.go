@@ -16,30 +16,30 @@ import (
 	"adit/tunnel/relay/edge/clientcert"
 )
 
-// Guest is a visitor of a private tunnel: an agent, which comes by its session.
+// Guest is a visitor of a private tunnel: an agent that comes by its own session.
 type Guest struct {
 	Client, ClientID string
-	Addr             netip.AddrPort // where it is
-	Relay            netip.AddrPort // where it came to
+	Addr             netip.AddrPort // its own address
+	Relay            netip.AddrPort // the address that it connected to
 }
 
-// Conn is a visitor's connection: its own address where a load balancer
-// stands between, and bytes that were read ahead.
+// Conn is a visitor's connection. It knows the visitor's own address, even behind a load
+// balancer, and replays bytes that were read ahead.
 type Conn struct {
 	net.Conn
-	Addr, Edge netip.AddrPort // where it is, and where it came to
+	Addr, Edge netip.AddrPort // the visitor's address, and the one that it connected to
 	replay     []byte
-	expecting  bool // TLS: what is none is kept in plain
+	expecting  bool // TLS is expected: anything else is kept in plain
 	plain      []byte
-	cut        func() // closes the connection underneath; may be called at any time
+	cut        func() // closes the underlying connection; may be called at any time
 
-	Credentials clientcert.Credentials // of TLS, if it is ended here
-	Guest       *Guest                 // who it is, of a private tunnel
+	Credentials clientcert.Credentials // from TLS, if it ends here
+	Guest       *Guest                 // who the visitor of a private tunnel is
 	streams     streaming
 	leave       func()
 	once        sync.Once
 
-	Resting Resting // Admission.mu guards it
+	Resting Resting // guarded by Admission.mu
 }
 
 func (v *Conn) Read(b []byte) (int, error) {
@@ -72,11 +72,11 @@ func (v *Conn) Close() error {
 	return err
 }
 
-// Unread has what was read ahead be read again.
+// Unread makes the next reads return b.
 func (v *Conn) Unread(b []byte) { v.replay = b }
 
-// AsAgent returns the connection as that of an agent: it is counted among visitors no
-// more, and its socket can be tuned.
+// AsAgent returns the connection as one of an agent: it no longer counts as a visitor's, and
+// its socket can be tuned.
 func (v *Conn) AsAgent() net.Conn {
 	v.once.Do(v.leave)
 	return agentConn{v}
@@ -92,7 +92,7 @@ func (c agentConn) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// tcp is the TCP connection underneath, or nil.
+// tcp returns the underlying TCP connection, or nil.
 func (v *Conn) tcp() *net.TCPConn {
 	switch c := v.Conn.(type) {
 	case *sockio.Conn:
@@ -116,7 +116,7 @@ func (v *Conn) CloseWrite() error {
 	return v.Close()
 }
 
-// TryWrite writes what goes without waiting.
+// TryWrite writes as much as it can without blocking.
 func (v *Conn) TryWrite(b []byte) int {
 	if c, ok := v.Conn.(*sockio.Conn); ok {
 		return c.TryWrite(b)
@@ -124,7 +124,8 @@ func (v *Conn) TryWrite(b []byte) int {
 	return 0
 }
 
-// Abort closes the connection so that the visitor sees it broken, not ended.
+// Abort closes the connection in such a way that the visitor sees an error rather than a
+// regular end.
 func (v *Conn) Abort() {
 	if c := v.tcp(); c != nil {
 		c.SetLinger(0)
@@ -135,7 +136,7 @@ func (v *Conn) Abort() {
 	v.Close()
 }
 
-// AbortIf ends the connection: as broken if err says that it was not all.
+// AbortIf closes the connection, as Abort does if err is not nil.
 func (v *Conn) AbortIf(err error) {
 	if err != nil {
 		v.Abort()
@@ -144,10 +145,10 @@ func (v *Conn) AbortIf(err error) {
 	v.Close()
 }
 
-// Source is what the visitor's bytes are read from.
+// Source returns the reader of the visitor's bytes.
 func (v *Conn) Source() io.Reader {
 	if s, ok := v.Conn.(link.Stream); ok && len(v.replay) == 0 {
-		return s // which spares its reader a wake-up
+		return s // saves its reader a wake-up
 	}
 	return v
 }

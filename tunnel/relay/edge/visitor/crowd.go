@@ -9,34 +9,34 @@ import (
 	"adit/internal/netblock"
 )
 
-// By HTTP/2 and HTTP/3 one connection has many requests, and each that is under way
-// holds its head and some 40 KiB besides: the connections that an address may have are
-// no bound of what it can have held.
+// Over HTTP/2 and HTTP/3, one connection has many requests, and each one in progress holds its
+// head and some 40 KiB more. The limit on connections alone therefore does not bound the
+// memory that an address can take.
 const (
-	StreamsOfConnection  = 250      // by HTTP/2, at once
-	requestsOfConnection = 8        // under way, for each connection that an address may have
-	headOfRequest        = 16 << 10 // bytes of a head; as many more count as another request
-	sizeOfField          = 80       // bytes that a field takes beside its own
+	StreamsOfConnection  = 250      // HTTP/2 streams of one connection, at once
+	requestsOfConnection = 8        // requests in progress, per connection that an address may have
+	headOfRequest        = 16 << 10 // bytes of head that count as one request more
+	sizeOfField          = 80       // bytes of overhead per field
 )
 
-// crowds are the requests by HTTP/2 and HTTP/3 that are under way, by address.
+// crowds counts the HTTP/2 and HTTP/3 requests in progress, by address.
 type crowds struct {
 	mu   sync.Mutex
 	of   map[netip.Prefix]int
-	open map[netip.Prefix]int // what its connections may have of streams that are open; see streaming
+	open map[netip.Prefix]int // upper bound on open streams; see streaming
 }
 
-// streaming is what a connection may have of streams that are open: net/http says only
-// when there are none.
+// streaming is an upper bound on the open streams of a connection: net/http only reports when
+// there are none left.
 type streaming struct {
-	used atomic.Bool // by HTTP/1.1 it is not, and costs nothing
+	used atomic.Bool // false for HTTP/1.1, which then costs nothing
 
-	from netip.Prefix // crowds.mu guards this and what follows
+	from netip.Prefix // crowds.mu guards this field and those below
 	most int
 	gone bool
 }
 
-// take counts a request that is worth n; it reports false if the address has too many.
+// take counts a request of weight n. It reports false if the address has too many.
 func (c *crowds) take(from netip.Prefix, n, limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,8 @@ func (c *crowds) take(from netip.Prefix, n, limit int) bool {
 	return true
 }
 
-// begin counts a stream of a connection of the address, and returns how many of those
-// the address may have by now.
+// begin counts a new stream on a connection and returns the upper bound on open streams for
+// the address.
 func (c *crowds) begin(s *streaming, from netip.Prefix) int {
 	s.used.Store(true)
 	c.mu.Lock()
@@ -67,8 +67,7 @@ func (c *crowds) begin(s *streaming, from netip.Prefix) int {
 	return c.open[from]
 }
 
-// rest notes that a connection has no stream that is open, and will have none if it
-// is gone.
+// rest notes that a connection has no open streams and, if gone, will have no more.
 func (c *crowds) rest(s *streaming, gone bool) {
 	if !gone && !s.used.Load() {
 		return
@@ -93,12 +92,12 @@ func (c *crowds) give(from netip.Prefix, n int) {
 	}
 }
 
-// Place is one request among those of its visitor's address.
+// Place is the place of one request in the count for its visitor's address.
 type Place struct {
-	of    *crowds // nil: it is not counted
+	of    *crowds // nil: not counted
 	from  netip.Prefix
 	n     int
-	taken bool // its answer is to be taken before the place is another's
+	taken bool // flush the answer before giving the place back
 }
 
 // Leave gives the place back.
@@ -108,19 +107,19 @@ func (p Place) Leave() {
 	}
 }
 
-// End has a visitor take its answer before its place is another's, if its head is a
-// large one, or its address may have many answers that it has not taken: net/http keeps
-// a request until the last of its answer has gone, which it holds back until the
-// handler has returned. One more frame is too much for all others.
+// End flushes the answer before the place is given back, if the request's head is large or the
+// address may have many unread answers. net/http keeps a request in memory until the last of
+// its answer has been sent, and holds that back until the handler returns. For all other
+// requests the additional frame is not worth it.
 func (p Place) End(w http.ResponseWriter) {
 	if p.taken {
-		_ = http.NewResponseController(w).Flush() // who has gone has taken what it wants
+		_ = http.NewResponseController(w).Flush() // an error means that the visitor has gone
 	}
 }
 
-// Crowd counts a request of a visitor, or answers it if the visitor's address has too
-// many under way. A load balancer that says nothing of its visitors may have any
-// number, as it may of connections. direct says that the connection is the visitor's own.
+// Crowd counts a request of a visitor or, if the visitor's address has too many in progress,
+// refuses it. A load balancer that does not name its visitors may have any number, just as it
+// may have any number of connections. direct says that the connection is the visitor's own.
 func (v *Admission) Crowd(w http.ResponseWriter, r *http.Request, client netip.Addr, direct bool) (p Place, in bool) {
 	if r.ProtoMajor < 2 || v.Trusted(client) {
 		return Place{}, true
@@ -135,7 +134,8 @@ func (v *Admission) Crowd(w http.ResponseWriter, r *http.Request, client netip.A
 		return p, true
 	}
 	v.turnAway(client, "too many requests of this address")
-	// Who takes no answers has those that say so wait, too: there is room for some.
+	// Visitors that do not read answers leave these refusals waiting, too, so there is only
+	// limited room for them.
 	if !p.of.take(p.from, p.n, limit+limit/8) {
 		panic(http.ErrAbortHandler)
 	}
@@ -145,7 +145,7 @@ func (v *Admission) Crowd(w http.ResponseWriter, r *http.Request, client netip.A
 	return p, false
 }
 
-// headSize is about what a request's head takes.
+// headSize estimates the memory that a request's head takes.
 func headSize(r *http.Request) int {
 	size := len(r.RequestURI)
 	for name, values := range r.Header {

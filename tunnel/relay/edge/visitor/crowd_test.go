@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLargeHeadsCountAsSeveralRequests: large are those of many short fields, too.
+// TestLargeHeadsCountAsSeveralRequests also counts heads with many short fields as large.
 func TestLargeHeadsCountAsSeveralRequests(t *testing.T) {
 	many := make(http.Header)
 	for i := range 1500 {
@@ -59,7 +59,8 @@ func TestPlacesOfAnAddressAreBounded(t *testing.T) {
 	}
 }
 
-// TestStreamsAreCountedUntilTheirConnectionRests, and no more of one than it may have.
+// TestStreamsAreCountedUntilTheirConnectionRests also checks that no more streams are counted
+// than a connection may have.
 func TestStreamsAreCountedUntilTheirConnectionRests(t *testing.T) {
 	from := netip.MustParsePrefix("192.0.2.1/32")
 	var c crowds

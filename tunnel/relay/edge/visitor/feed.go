@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Feed is a listener of connections that were looked at first: from a load
-// balancer or not, too many from one address or not, for a tls endpoint or not.
+// Feed is a net.Listener of connections that have been sorted first: PROXY headers read,
+// addresses counted, connections for tls endpoints taken out.
 type Feed struct {
 	net.Listener
 	conns  chan net.Conn
@@ -17,7 +17,7 @@ type Feed struct {
 	once   sync.Once
 }
 
-// NewFeed returns a feed of what is accepted from ln.
+// NewFeed returns a feed of the connections accepted from ln.
 func NewFeed(ln net.Listener) *Feed {
 	return &Feed{Listener: ln, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
@@ -37,8 +37,8 @@ func (f *Feed) Close() error {
 	return f.Listener.Close()
 }
 
-// Serve calls sort with each connection of the listener, until it is closed, and
-// returns when all are sorted.
+// Serve calls sort for each connection of the listener until that is closed, and returns when
+// all calls have returned.
 func (f *Feed) Serve(ctx context.Context, sort func(net.Conn)) {
 	var sorting sync.WaitGroup
 	defer sorting.Wait()
@@ -47,7 +47,7 @@ func (f *Feed) Serve(ctx context.Context, sort func(net.Conn)) {
 	})
 }
 
-// Offer has Accept return a connection, which is closed if the feed is.
+// Offer makes Accept return a connection. If the feed is closed, it closes the connection.
 func (f *Feed) Offer(conn net.Conn) {
 	select {
 	case f.conns <- conn:
@@ -56,8 +56,8 @@ func (f *Feed) Offer(conn net.Conn) {
 	}
 }
 
-// AcceptEach calls f with each connection until the listener is closed. It
-// rides out a moment without file descriptors.
+// AcceptEach calls f for each connection until the listener is closed. It survives a temporary
+// lack of file descriptors.
 func AcceptEach(ctx context.Context, ln net.Listener, closed <-chan struct{}, f func(net.Conn)) {
 	for {
 		conn, err := ln.Accept()
@@ -74,9 +74,8 @@ func AcceptEach(ctx context.Context, ln net.Listener, closed <-chan struct{}, f 
 	}
 }
 
-// RideOut waits a moment after a listener's call that failed, so that one that
-// goes on failing is no loop that takes a processor. It reports whether the
-// listener is still to be served.
+// RideOut pauses after a failed call to a listener, so that repeated failures do not take up a
+// processor. It reports whether the listener should still be served.
 func RideOut(ctx context.Context, closed <-chan struct{}) bool {
 	pause := time.NewTimer(50 * time.Millisecond)
 	defer pause.Stop()

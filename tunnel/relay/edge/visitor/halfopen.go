@@ -14,33 +14,33 @@ import (
 	"adit/tunnel/relay/edge/clienthello"
 )
 
-// halfOpen is a visitor's connection for HTTP/1, in which the visitor may end its
-// own side after a request and wait for the answer, as `nc -N` and simple
-// monitors do. TCP does not tell that from one who has gone until something is
-// sent, and http.Server, which reads while it serves a request, takes both for
-// gone. Here the end of the visitor's side is told to it only when nothing was
-// sent for a while: who has gone makes the next writes fail. The while is
-// short, since most have gone and the origin works for them for nothing.
+// halfOpen is a visitor's HTTP/1 connection on which the visitor may close its sending side
+// after a request and wait for the answer, as `nc -N` and simple monitors do. TCP does not
+// distinguish that from a visitor who has gone until something is sent, and http.Server, which
+// reads while it serves a request, treats both as gone. halfOpen reports the end of the
+// visitor's side only after nothing has been sent for a while: if the visitor has gone, the
+// next writes fail. The delay is short, since most such visitors have gone, and the origin
+// would be working for nobody.
 type halfOpen struct {
-	net.Conn               // a visitor, or TLS with one
-	staying  time.Duration // how long who sends no more counts as there while nothing is sent to it
-	writes   atomic.Int64  // begun and ended: odd while there is one
+	net.Conn               // a Conn, or TLS over one
+	staying  time.Duration // how long a visitor who sends no more counts as present while nothing is sent to it
+	writes   atomic.Int64  // writes begun and ended: odd while one is in progress
 
-	// Of a request's head, for whoever serves the connection: net/http holds some 80
-	// bytes for each line, and bounds the bytes alone.
-	most  int  // lines it may have; zero: any number
-	lines int  // it has by now
-	whole bool // none is being read
+	// The lines of a request's head, used only by whoever serves the connection. net/http
+	// holds some 80 bytes for each line but limits only the bytes.
+	most  int  // lines allowed; zero: any number
+	lines int  // lines so far
+	whole bool // no head is being read
 
 	mu     sync.Mutex
-	until  time.Time     // the deadline of reads
+	until  time.Time     // the read deadline
 	closed bool          // by Close
-	look   chan struct{} // closed when one of these changes; nil while no Read waits
+	look   chan struct{} // closed when one of these fields changes; nil while no Read waits
 }
 
 func (c *halfOpen) Read(b []byte) (int, error) {
 	if c.most > 0 && c.lines > c.most {
-		for i := range b { // one line that does not end: so net/http says that it is too much (431)
+		for i := range b { // pass it on as one endless line, which net/http answers with 431
 			b[i] = 'x'
 		}
 		return len(b), nil
@@ -52,7 +52,7 @@ func (c *halfOpen) Read(b []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		switch {
 		case n > 0:
-			return n, nil // TLS has the end with the last bytes, and has it again
+			return n, nil // TLS returns the end together with the last bytes, and will return it again
 		case len(b) == 1: // http.Server reads a single byte while it serves a request, and only then
 			err = c.stay()
 		}
@@ -60,14 +60,14 @@ func (c *halfOpen) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// head notes that the head of a request is whole, or that the next may come.
+// head notes whether a request's head is complete, or the next one may begin.
 func (c *halfOpen) head(whole bool) { c.whole, c.lines = whole, 0 }
 
-// headLines is how many lines a head of so many bytes may have at most: visitors' have some
-// dozens.
+// headLines returns how many lines a head of size bytes may have. Visitors' heads have a few
+// dozen.
 func headLines(size int) int { return max(256, size/128) }
 
-// stay waits until the visitor may have gone, which it returns as io.EOF.
+// stay waits until the visitor counts as gone, and then returns io.EOF.
 func (c *halfOpen) stay() error {
 	quiet := time.NewTicker(c.staying)
 	defer quiet.Stop()
@@ -97,7 +97,7 @@ func (c *halfOpen) stay() error {
 	}
 }
 
-// change makes a change that a Read which waits must see.
+// change makes a change that a waiting Read must notice.
 func (c *halfOpen) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *halfOpen) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the direction towards the visitor.
+// CloseWrite closes the direction towards the visitor.
 func (c *halfOpen) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -137,18 +137,18 @@ func (c *halfOpen) CloseWrite() error {
 	return nil
 }
 
-// secureHalfOpen is one with TLS, of which http.Server tells requests.
+// secureHalfOpen is a halfOpen over TLS; http.Server passes its TLS state to requests.
 type secureHalfOpen struct{ *halfOpen }
 
-// ConnectionState returns what was agreed on by the handshake.
+// ConnectionState returns the result of the TLS handshake.
 func (c secureHalfOpen) ConnectionState() tls.ConnectionState {
 	return c.Conn.(*tls.Conn).ConnectionState()
 }
 
-// ForHTTP returns a visitor's connection as http.Server is to have it, which takes heads
-// of so many bytes, and has limit for a handshake. conf is nil where TLS is not spoken. Of a visitor whose
-// handshake fails it is the one that says so there, too. It is nil for one who speaks
-// HTTP without TLS.
+// ForHTTP returns a visitor's connection in the form that http.Server needs. heads is the size
+// of heads that the server accepts, and limit bounds the handshake. conf is nil if TLS is not
+// used. If the handshake fails, the connection returned reports that error to the server as
+// well. ForHTTP returns nil for a visitor that speaks HTTP without TLS.
 func (v *Conn) ForHTTP(conf *tls.Config, heads int, limit, staying time.Duration) net.Conn {
 	if conf == nil {
 		return &halfOpen{Conn: v, staying: staying, most: headLines(heads)}
@@ -162,9 +162,9 @@ func (v *Conn) ForHTTP(conf *tls.Config, heads int, limit, staying time.Duration
 		return conn
 	}
 	_ = conn.SetDeadline(time.Time{})
-	// By TLS 1.3 nothing is sent behind the visitor's Finished: the tickets went before.
-	// A visitor without TCP_NODELAY, as PHP, Perl and wget are, holds its request back
-	// until that is acknowledged.
+	// In TLS 1.3 nothing is sent after the visitor's Finished, since the tickets went out
+	// before. A visitor without TCP_NODELAY, such as PHP, Perl and wget, holds its request
+	// back until the Finished is acknowledged.
 	v.ackNow()
 	switch conn.ConnectionState().NegotiatedProtocol {
 	case "", "http/1.1", "http/1.0":

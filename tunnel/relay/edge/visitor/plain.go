@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// A visitor that is still sending is listened to for a while after its answer:
-// one that is cut off at once may lose the answer with the connection (RFC 9112,
-// section 9.6).
+// Limits on how long to keep reading from a visitor that is still sending after its answer. If
+// the connection is closed at once, the visitor may lose the answer (RFC 9112, section 9.6).
 const (
 	LingerTime  = 5 * time.Second
 	LingerBytes = 64 << 20
 )
 
-// notTLS is said of HTTP without TLS where TLS is spoken.
+// notTLS is the rest of the answer to HTTP without TLS on a TLS port.
 const notTLS = "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
 	"This port speaks TLS: ask again with an address that begins with https://.\n"
 
-// plainHead is how long the head of a request without TLS may be to be read, and plainLines
-// of how many lines.
+// plainHead and plainLines limit the head of a request without TLS that is read in order to
+// answer it.
 const (
 	plainHead  = 16 << 10
 	plainLines = 256
 )
 
-// fewLines ends behind so many lines, or a few more.
+// fewLines is a reader that ends after a number of lines, or a few more.
 type fewLines struct {
 	io.Reader
 	left int
@@ -42,10 +41,10 @@ func (f *fewLines) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ExpectTLS has what comes be kept for RefusePlain if it is no TLS.
+// ExpectTLS makes v keep what it reads for RefusePlain, if that is not TLS.
 func (v *Conn) ExpectTLS() { v.expecting = true }
 
-// keep keeps what came.
+// keep keeps what was read.
 func (v *Conn) keep(b []byte) {
 	const handshake = 22 // RFC 8446, section 5.1
 	if len(v.plain) == 0 && len(b) > 0 && b[0] == handshake {
@@ -55,10 +54,9 @@ func (v *Conn) keep(b []byte) {
 	v.plain = append(v.plain, b...)
 }
 
-// RefusePlain tells a visitor who speaks HTTP without TLS to speak it with TLS, and
-// listens until it has the answer, which net/http would not: a connection that is
-// closed with something unread takes its answer with it. better returns the URL that the
-// request should have asked for, to which the visitor is sent; empty: there is none.
+// RefusePlain tells a visitor that speaks HTTP without TLS to use TLS, and keeps reading until
+// the visitor has the answer. net/http would not: a connection that is closed with unread data
+// loses its answer. better returns the URL to redirect the visitor to, or "" if there is none.
 func (v *Conn) RefusePlain(better func(*http.Request) string) {
 	defer v.Close()
 	_ = v.SetDeadline(time.Now().Add(LingerTime))
@@ -66,7 +64,7 @@ func (v *Conn) RefusePlain(better func(*http.Request) string) {
 	v.Unread(v.plain)
 	answer := "HTTP/1.1 400 Bad Request\r\n"
 	if r, err := http.ReadRequest(bufio.NewReader(&fewLines{io.LimitReader(v, plainHead), plainLines})); err == nil {
-		if to := better(r); to != "" { // as at the port for http: browsers must not keep it for ever
+		if to := better(r); to != "" { // browsers must not cache it for ever, as on the http port
 			answer = "HTTP/1.1 308 Permanent Redirect\r\nLocation: " + to + "\r\nCache-Control: no-store\r\n"
 		}
 	}
@@ -74,5 +72,5 @@ func (v *Conn) RefusePlain(better func(*http.Request) string) {
 	if _, err := io.WriteString(v, answer+notTLS); err != nil || v.CloseWrite() != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, v, LingerBytes) // until it ends, or is given up
+	_, _ = io.CopyN(io.Discard, v, LingerBytes) // until the visitor closes, or is given up
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestPlainHeadsOfManyLinesAreNotRead: each line takes many times as much memory as it has
-// bytes, and anybody may send one.
+// TestPlainHeadsOfManyLinesAreNotRead matters because each line takes many times as much
+// memory as it has bytes, and anybody may send one.
 func TestPlainHeadsOfManyLinesAreNotRead(t *testing.T) {
 	for lines, want := range map[int]int{100: http.StatusPermanentRedirect, 4000: http.StatusBadRequest} {
 		near, far := net.Pipe()

@@ -2,8 +2,8 @@ package visitor
 
 import "golang.org/x/sys/unix"
 
-// ackNow acknowledges what has come. The system puts that off, by 40 ms and more, until
-// there is something to send along.
+// ackNow acknowledges what has been received. The system otherwise delays that, by 40 ms or
+// more, until there is something to send with it.
 func (v *Conn) ackNow() {
 	tcp := v.tcp()
 	if tcp == nil {

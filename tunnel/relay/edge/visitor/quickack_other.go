@@ -2,5 +2,5 @@
 
 package visitor
 
-// ackNow leaves it to the system when what has come is acknowledged.
+// ackNow does nothing: the system decides when to acknowledge.
 func (v *Conn) ackNow() {}

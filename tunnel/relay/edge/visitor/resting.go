@@ -1,16 +1,16 @@
 package visitor
 
-// Resting is the place of a visitor among those that can be spared. Its zero value is
-// of one that asks for something.
+// Resting is a visitor's place among those that can be spared. The zero value is for a visitor
+// that is not idle.
 type Resting struct {
 	before, after *Resting
 	is            bool
-	between       bool // it has been answered, and http.Server itself ends it on a drain
-	gone          bool // what it is said to do counts no more
+	between       bool // between requests; a drain leaves it to http.Server
+	gone          bool // later calls for it have no effect
 	end           func()
 }
 
-// queue is the visitors that ask for nothing now, who has done so longest first.
+// queue holds the idle visitors, with those that have been idle longest first.
 type queue struct{ first, last *Resting }
 
 func (q *queue) push(r *Resting, end func(), between bool) {
@@ -44,7 +44,7 @@ func (q *queue) remove(r *Resting) {
 	*r = Resting{gone: r.gone}
 }
 
-// take removes those that a drain ends, and returns what ends them.
+// take removes the visitors that a drain has to end, and returns their end functions.
 func (q *queue) take() (ends []func()) {
 	for r := q.first; r != nil; {
 		after := r.after

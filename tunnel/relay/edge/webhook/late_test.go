@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestBodyThatIsWholeAtTheLimit has a body be whole when its time is just over: net/http
-// watches the connection from then on, and takes the end of that time for the visitor's,
-// for each request that follows.
+// TestBodyThatIsWholeAtTheLimit completes a body just after its time is up. From then on
+// net/http watches the connection, and would take the deadline for the end of the visitor in
+// every request that follows.
 func TestBodyThatIsWholeAtTheLimit(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

@@ -7,36 +7,36 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// A webhook's body is held until its signature is found right. Anybody may send
-// one, so what is held at once is bounded, and so is the time for it to come.
+// A webhook's body is held until its signature has been verified. Anybody may send one, so
+// both the number of bytes held and the time that a body may take are limited.
 const (
-	heldOfAddress  = policy.MaxWebhookBody + 2*lastPart // at one endpoint: the longest body, or many short ones
+	heldOfAddress  = policy.MaxWebhookBody + 2*lastPart // at one endpoint: the longest possible body, or many short ones
 	heldOfEndpoint = 64 << 20
 	heldOfAll      = 256 << 20
 )
 
-// looks is how many bodies are looked at for one that makes room: there may be tens of
-// thousands, of which many are small.
+// looks is how many bodies are examined to find one that makes room: there may be tens of
+// thousands, many of them small.
 const looks = 512
 
-// Room is what may be held of all endpoints together. The zero value is empty.
+// Room is what all endpoints together may hold. The zero value is empty.
 type Room struct {
-	mu     sync.Mutex // guards what is held of endpoints, too
+	mu     sync.Mutex // also guards what endpoints hold
 	all    held
-	coming map[*keptBody]int64 // what each holds by now
+	coming map[*keptBody]int64 // bodies that are arriving, with the bytes that each holds so far
 }
 
-// Holding counts what is held of one endpoint's bodies, of which Of is the room.
+// Holding counts the bytes held for one endpoint. Of is the room that it shares.
 type Holding struct {
 	Of *Room
 
 	held held
 }
 
-// held is what is held, together and of each address.
+// held counts bytes, in total and by address.
 type held struct {
 	all     int64
-	leaving int64 // of it, by bodies that make room
+	leaving int64 // of all, bytes of bodies that are making room
 	by      map[netip.Prefix]int64
 }
 
@@ -50,7 +50,7 @@ func (h *held) add(from netip.Prefix, n int64) {
 	}
 }
 
-// begin notes that a body is coming, which may have to make room for others.
+// begin notes that a body is arriving. It may have to make room for others.
 func (h *Holding) begin(k *keptBody) {
 	h.Of.mu.Lock()
 	defer h.Of.mu.Unlock()
@@ -60,14 +60,15 @@ func (h *Holding) begin(k *keptBody) {
 	h.Of.coming[k] = 0
 }
 
-// come notes that a body has come, or does not come any more.
+// come notes that a body has arrived, or will not.
 func (h *Holding) come(k *keptBody) {
 	h.Of.mu.Lock()
 	defer h.Of.mu.Unlock()
 	delete(h.Of.coming, k)
 }
 
-// take takes room for n more bytes of a body, if there is some or others make it.
+// take reserves room for n more bytes of a body. It reports false if there is none and no
+// other body makes room.
 func (h *Holding) take(k *keptBody, n int64) bool {
 	spared, room := h.makeRoom(k, n)
 	for _, s := range spared {
@@ -76,8 +77,8 @@ func (h *Holding) take(k *keptBody, n int64) bool {
 	return room
 }
 
-// makeRoom is take but for the bodies that make room, which are to be ended. Until they have
-// gone there is an eighth more for those who come instead.
+// makeRoom is take without ending the bodies that make room, which it returns. Until they have
+// gone, an eighth more than the limit may be held.
 func (h *Holding) makeRoom(k *keptBody, n int64) (spared []*keptBody, room bool) {
 	r := h.Of
 	r.mu.Lock()
@@ -94,7 +95,7 @@ func (h *Holding) makeRoom(k *keptBody, n int64) (spared []*keptBody, room bool)
 		if all > bound.most+bound.most/8 {
 			return nil, false
 		}
-		if all-bound.held.leaving <= bound.most || len(spared) > 0 { // who leaves the one leaves the other
+		if all-bound.held.leaving <= bound.most || len(spared) > 0 { // a body that makes room in one makes room in the other
 			continue
 		}
 		s := r.crowded(bound.of, bound.held, k, n)
@@ -119,11 +120,11 @@ func (h *Holding) makeRoom(k *keptBody, n int64) (spared []*keptBody, room bool)
 	return spared, true
 }
 
-// crowded is the longest body that is coming of the address of which most is held, if that
-// is twice as much as there will be of k's; nil: there is none. r.mu is held.
+// crowded returns the longest arriving body of the address that holds the most, if that is at
+// least twice what k's address will hold; otherwise nil. The caller holds r.mu.
 func (r *Room) crowded(of *Holding, held *held, k *keptBody, n int64) (longest *keptBody) {
 	least, left := 2*(held.by[k.from]+n), looks
-	for s, size := range r.coming { // in no order
+	for s, size := range r.coming { // in random order
 		if left--; left < 0 {
 			break
 		}
@@ -152,8 +153,8 @@ func (h *Holding) give(k *keptBody, n int64) {
 	}
 }
 
-// Bytes is how many are held of requests whose signatures are to be checked, or that
-// go on.
+// Bytes returns how many bytes are held for requests that are waiting for verification or
+// being forwarded.
 func (h *Holding) Bytes() int64 {
 	h.Of.mu.Lock()
 	defer h.Of.mu.Unlock()

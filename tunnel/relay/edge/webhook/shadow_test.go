@@ -9,8 +9,9 @@ import (
 	"adit/tunnel/relay/policy"
 )
 
-// TestABodyThatIsOnlyLookedAtGoesOnWhole, also where it is too long to be kept, which its
-// verdict says; and one that the origin did not want to its end is let in.
+// TestABodyThatIsOnlyLookedAtGoesOnWhole checks that a body in shadow mode is forwarded
+// completely, even if it is too long to be kept, which the verdict then says. A body that the
+// origin did not read to its end is admitted.
 func TestABodyThatIsOnlyLookedAtGoesOnWhole(t *testing.T) {
 	const text = "a body of some bytes"
 	for name, test := range map[string]struct {

@@ -1,6 +1,6 @@
-// Package webhook holds the bodies of webhooks until their signatures are found right,
-// within what may be held of an address, an endpoint and a node. Which signature is
-// right is for a policy to say, and how a body comes for whoever serves it.
+// Package webhook holds the bodies of webhooks until their signatures have been verified,
+// within limits per address, endpoint and node. A policy decides which signatures are valid,
+// and the caller provides the body.
 package webhook
 
 import (
@@ -32,35 +32,34 @@ var (
 	errLate    = errors.New("the body came too late")
 )
 
-// keptBody is a body that is held. Its room is given back as it is read, and when it
-// is closed.
+// keptBody is a body that is held. Its room is released as it is read, and when it is closed.
 type keptBody struct {
 	of   *Holding
 	from netip.Prefix
 	most int64
-	end  func() // ends its coming, at once
+	end  func() // stops it from arriving, at once
 
-	spared bool // it makes room for others; Room.mu guards it
+	spared bool // makes room for others; Room.mu guards it
 
 	mu    sync.Mutex
 	size  int64
 	parts []part
 	shut  bool
-	cut   bool // shut before all of it was read
+	cut   bool // closed before all of it was read
 }
 
 type part struct {
-	left []byte // what is not read yet
+	left []byte // the part not read yet
 	room int64
 }
 
-// Kept reports whether a request's body has come and is held.
+// Kept reports whether a request's body has arrived and is held.
 func Kept(r *http.Request) bool {
 	_, ok := r.Body.(*keptBody)
 	return ok
 }
 
-// keep keeps b as well.
+// keep adds b to the body.
 func (k *keptBody) keep(b []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,12 +86,12 @@ func (k *keptBody) keep(b []byte) error {
 	return nil
 }
 
-// writeTo writes all of it, as long as nothing was read.
+// writeTo writes the whole body. Nothing of it may have been read.
 func (k *keptBody) writeTo(w io.Writer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.parts {
-		_, _ = w.Write(p.left) // a hash takes all
+		_, _ = w.Write(p.left) // w is a hash, which returns no errors
 	}
 }
 
@@ -101,7 +100,7 @@ func (k *keptBody) Read(b []byte) (int, error) {
 	defer k.mu.Unlock()
 	switch {
 	case k.cut:
-		return 0, http.ErrBodyReadAfterClose // what went on is not the whole
+		return 0, http.ErrBodyReadAfterClose // what was forwarded is incomplete
 	case len(k.parts) == 0:
 		return 0, io.EOF
 	}
@@ -113,14 +112,14 @@ func (k *keptBody) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// drop gives back the first part, under mu.
+// drop releases the first part. The caller holds mu.
 func (k *keptBody) drop() {
 	k.of.give(k, k.parts[0].room)
 	k.parts[0] = part{}
 	k.parts = k.parts[1:]
 }
 
-// Close may come while the body is read.
+// Close may be called while the body is being read.
 func (k *keptBody) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,23 +130,23 @@ func (k *keptBody) Close() error {
 	return nil
 }
 
-// Webhook is a request that is let in only if its signature is right.
+// Webhook is a request that is only admitted if its signature is valid.
 type Webhook struct {
 	signs  *policy.Signs
 	body   *keptBody
-	signed signature.Print // of the secret that has
-	shadow *shadowBody     // nil unless the policy only records, and there is a body
-	only   bool            // the policy only records
+	signed signature.Print // identifies the secret that signed the request
+	shadow *shadowBody     // nil unless the policy is in shadow mode and there is a body
+	only   bool            // the policy is in shadow mode
 }
 
-// Asked is a request to webhooks as it came.
+// Asked describes a webhook request as it came.
 type Asked struct {
 	Request              *http.Request
-	Scheme, Host, Target string // of the URL that the visitor asked for
+	Scheme, Host, Target string // of the URL that the visitor requested
 	From                 netip.Addr
 }
 
-// Read reads what a request to webhooks has for proof; at is where its body is held.
+// Read reads the signature of a webhook request. at is where its body is held.
 func Read(p *policy.Policy, hook *policy.Hook, a Asked, at *Holding) (*Webhook, policy.Decision) {
 	r := a.Request
 	signs, d := hook.Read(signature.Request{Header: r.Header, Method: r.Method, Scheme: a.Scheme, Host: a.Host, Target: a.Target}, time.Now())
@@ -164,25 +163,25 @@ func Read(p *policy.Policy, hook *policy.Hook, a Asked, at *Holding) (*Webhook, 
 	return &Webhook{signs: signs, body: &keptBody{of: at, from: netblock.Of(a.From), most: most}, only: p.Shadow()}, d
 }
 
-// Coming is how a webhook's body comes.
+// Coming says how to receive a webhook's body.
 type Coming struct {
 	Read    func(ctx context.Context, body io.Reader, b []byte) (int, error)
-	Control *http.ResponseController // of the request, whose reading ends in time
+	Control *http.ResponseController // of the request; sets its read deadline
 	Within  time.Duration
-	Linger  time.Duration // that one who is refused is listened to
-	Last    func()        // has a connection of HTTP/1 end with the answer
+	Linger  time.Duration // how long to keep reading from a visitor who is refused
+	Last    func()        // makes an HTTP/1 connection close after the answer
 }
 
-// Print is of the secret that has signed.
+// Print identifies the secret that signed the request.
 func (k *Webhook) Print() signature.Print { return k.signed }
 
-// Decide decides on a webhook, whose body it reads for that, and returns the request
-// that goes on. Where the policy only records, the body goes on as it comes, and
-// verdict has the decision.
+// Decide decides whether a webhook is admitted, which requires reading its body, and returns
+// the request to forward. In shadow mode the body is forwarded as it arrives, and Verdict
+// returns the decision.
 func (k *Webhook) Decide(ctx context.Context, r *http.Request, how Coming) (*http.Request, policy.Decision) {
 	if k.signs.NeedsBody() && r.Body != nil && r.Body != http.NoBody {
 		body := r.Body
-		r = r.WithContext(ctx) // the server's own must stay as it is
+		r = r.WithContext(ctx) // the server's own request must not change
 		if k.only {
 			k.shadow = &shadowBody{ReadCloser: body, body: k.body}
 			r.Body = k.shadow
@@ -193,14 +192,14 @@ func (k *Webhook) Decide(ctx context.Context, r *http.Request, how Coming) (*htt
 			return r, refusalOf(err)
 		}
 		r.Body = k.body
-		r.Header.Del("Expect") // it has come
+		r.Header.Del("Expect") // the body has arrived
 	}
 	var d policy.Decision
 	k.signed, d = k.signs.Decide(k.body.writeTo)
 	return r, d
 }
 
-// take reads a body until its end.
+// take reads a body to its end.
 func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err error) {
 	ctx, stopTimer := context.WithTimeout(ctx, how.Within)
 	defer stopTimer()
@@ -216,16 +215,17 @@ func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err err
 	})
 	defer func() {
 		if !stop() {
-			<-done // it would come behind the next
+			<-done // otherwise it could overwrite the deadline set below
 			if err == nil {
-				// net/http watches the connection behind a body that is whole, and takes that
-				// deadline for the end of the visitor, and of the connection's next requests.
+				// net/http watches the connection after a complete body. It takes the deadline
+				// for the end of the visitor, and would abandon the connection's next
+				// requests.
 				how.Last()
 				err = cmp.Or(spared(ctx), errLate)
 			}
 		}
 		switch {
-		case err == nil: // what comes next on the connection has a time of its own
+		case err == nil: // the next request on the connection has its own time limit
 			_ = how.Control.SetReadDeadline(time.Time{})
 		case ctx.Err() == nil: // net/http reads some of what is left before it answers
 			_ = how.Control.SetReadDeadline(time.Now().Add(how.Linger))
@@ -249,7 +249,7 @@ func (k *Webhook) take(ctx context.Context, how Coming, body io.Reader) (err err
 	}
 }
 
-// spared is why a body comes no more that has made room for others; nil: it has not.
+// spared returns the error of a body that was ended to make room for others, or nil.
 func spared(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errNoRoom) {
 		return cause
@@ -257,7 +257,7 @@ func spared(ctx context.Context) error {
 	return nil
 }
 
-// refusalOf says which rule a body meets that could not be held.
+// refusalOf returns the decision for a body that could not be held.
 func refusalOf(err error) policy.Decision {
 	d := policy.Decision{Rule: policy.RuleWebhookBody, Detail: err.Error()}
 	switch {
@@ -269,8 +269,8 @@ func refusalOf(err error) policy.Decision {
 	return d
 }
 
-// Verdict is the decision on a request that has gone on, where the policy only
-// records; of before if it was known then.
+// Verdict returns the decision on a request that was forwarded in shadow mode, or before if
+// the decision was already known then.
 func (k *Webhook) Verdict(before policy.Decision) policy.Decision {
 	if k == nil || k.shadow == nil {
 		return before
@@ -278,21 +278,21 @@ func (k *Webhook) Verdict(before policy.Decision) policy.Decision {
 	return k.shadow.verdict(k.signs)
 }
 
-// Close gives back what is still held of the body.
+// Close releases what is still held of the body.
 func (k *Webhook) Close() {
 	if k != nil {
-		_ = k.body.Close() // it has no error
+		_ = k.body.Close() // never fails
 	}
 }
 
-// shadowBody is a body that goes on as it comes, and is kept for a verdict.
+// shadowBody is a body that is forwarded as it arrives and kept for a verdict.
 type shadowBody struct {
 	io.ReadCloser
 	body *keptBody
 
 	mu    sync.Mutex
 	whole bool
-	fault error // why it is not kept
+	fault error // why it could not be kept
 }
 
 func (s *shadowBody) Read(b []byte) (int, error) {
@@ -308,7 +308,8 @@ func (s *shadowBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// verdict lets in what it cannot tell: the origin did not want all of the body.
+// verdict admits a request that it cannot judge because the origin did not read all of the
+// body.
 func (s *shadowBody) verdict(signs *policy.Signs) policy.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 func block(n int) netip.Prefix { return netblock.Of(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})) }
 
-// TestRoomForBodiesIsBounded takes all there is: of an address, an endpoint, a node.
+// TestRoomForBodiesIsBounded uses up the room of an address, of an endpoint and of a node.
 func TestRoomForBodiesIsBounded(t *testing.T) {
 	room := new(Room)
 	of := func(h *Holding, n int) *keptBody { return &keptBody{of: h, from: block(n)} }
@@ -44,8 +44,9 @@ func TestRoomForBodiesIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsMostMakesRoom has two strangers hold all that may be of an endpoint, and others
-// all that may be of a node, with bodies that do not end: who comes with less is not kept out.
+// TestWhoHoldsMostMakesRoom lets two strangers hold everything that an endpoint may hold, and
+// others everything that a node may hold, with bodies that do not end. Visitors with less are
+// not kept out.
 func TestWhoHoldsMostMakesRoom(t *testing.T) {
 	room := new(Room)
 	ended := map[*keptBody]bool{}
@@ -97,8 +98,9 @@ func TestWhoHoldsMostMakesRoom(t *testing.T) {
 	}
 }
 
-// TestOnlyBodiesThatComeMakeRoom, and only those of the endpoint that is full: neither one
-// that has come, and is on its way to the origin, nor one of another endpoint.
+// TestOnlyBodiesThatComeMakeRoom checks that only bodies that are still arriving at the full
+// endpoint make room, not one that has arrived and is being forwarded, nor one of another
+// endpoint.
 func TestOnlyBodiesThatComeMakeRoom(t *testing.T) {
 	var ended []*keptBody
 	holds := func(h *Holding, n int, bytes int64) *keptBody {

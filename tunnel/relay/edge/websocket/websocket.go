@@ -1,6 +1,5 @@
-// Package websocket has WebSockets that are asked for by extended CONNECT be upgrades of
-// HTTP/1.1, which origins know, and takes the origin's answer back to the visitor's
-// stream.
+// Package websocket turns WebSockets that are requested by extended CONNECT into HTTP/1.1
+// upgrades, which origins understand, and returns the origin's answer on the visitor's stream.
 package websocket
 
 import (
@@ -19,11 +18,11 @@ import (
 
 func init() { h2connect.Restore() }
 
-// Name is what the protocol is asked for by.
+// Name is the protocol's name in a request.
 const Name = "websocket"
 
-// Protocol is what a visitor asks for by extended CONNECT over HTTP/2
-// (RFC 8441, section 4) or HTTP/3 (RFC 9220); "" if it asks for none.
+// Protocol returns the protocol that a visitor asks for by extended CONNECT over HTTP/2 (RFC
+// 8441, section 4) or HTTP/3 (RFC 9220), or "" if none.
 func Protocol(r *http.Request) string {
 	switch {
 	case r.Method != http.MethodConnect:
@@ -36,9 +35,9 @@ func Protocol(r *http.Request) string {
 	return ""
 }
 
-// Upgrade turns a WebSocket that is asked for by extended CONNECT into the
-// upgrade of HTTP/1.1 that origins know. Its writer takes the origin's answer
-// and the change of protocol back to the visitor's stream.
+// Upgrade turns a request for a WebSocket by extended CONNECT into an HTTP/1.1 upgrade, which
+// origins understand. The returned Writer takes the origin's answer and the change of protocol
+// back to the visitor's stream.
 func Upgrade(w http.ResponseWriter, r *http.Request) (*Writer, *http.Request) {
 	var nonce [16]byte
 	rand.Read(nonce[:])
@@ -58,7 +57,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request) (*Writer, *http.Request) {
 	return &Writer{ResponseWriter: w, Stream: stream, end: stream, accept: acceptKey(key)}, out
 }
 
-// acceptKey is what the key must be answered with (RFC 6455, section 4.2.2).
+// acceptKey returns the correct answer to a key (RFC 6455, section 4.2.2).
 func acceptKey(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])
@@ -67,22 +66,22 @@ func acceptKey(key string) string {
 // Writer answers an extended CONNECT.
 type Writer struct {
 	http.ResponseWriter
-	Stream io.Reader // what the visitor sends; whoever follows it may put a reader over it
-	end    io.Closer // of stream
+	Stream io.Reader // what the visitor sends; callers may wrap it
+	end    io.Closer // closes the stream
 	accept string
 }
 
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack gives the stream as a connection. What is written to the buffer beside
-// it is the origin's head as HTTP/1.1 has it; in its place the visitor gets 200
-// with the same headers, less those of the upgrade.
+// Hijack returns the stream as a connection. The origin's HTTP/1.1 head is expected to be
+// written to the buffered writer; the visitor instead gets a 200 with the same headers,
+// without those of the upgrade.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn := &streamConn{w: w.ResponseWriter, control: http.NewResponseController(w.ResponseWriter), stream: w.Stream, end: w.end}
 	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(&streamHead{writer: w})), nil
 }
 
-// ErrAccept is of an answer that is none to what was asked.
+// ErrAccept means that the origin's answer does not match the WebSocket's key.
 var ErrAccept = errors.New("the origin answered the WebSocket's key with another")
 
 type streamHead struct {
@@ -107,8 +106,8 @@ func (h *streamHead) Write(b []byte) (int, error) {
 	return len(b), http.NewResponseController(h.writer.ResponseWriter).Flush()
 }
 
-// streamConn is a stream of HTTP/2 or HTTP/3 as a connection. Each write goes
-// out at once: messages of a WebSocket do not wait for one another.
+// streamConn is a net.Conn over an HTTP/2 or HTTP/3 stream. Every write is flushed, since
+// WebSocket messages must not wait for each other.
 type streamConn struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -1,6 +1,6 @@
-// Package auditlog keeps the chain of audit entries in a stream that refuses to delete.
-// Writers on several nodes make one chain: an entry is taken only if its writer knew the
-// one before it. How entries are chained is package audit's.
+// Package auditlog keeps the chain of audit entries in a stream that does not allow deletion.
+// Writers on several nodes build one chain: an entry is accepted only if its writer knew the
+// previous one. Package audit defines how entries are chained.
 package auditlog
 
 import (
@@ -23,25 +23,25 @@ const (
 	maxTries   = 100
 )
 
-// Log is the chain of audit entries. It grows only: the stream refuses to
-// delete, and an entry is taken only if its writer knew the one before it.
+// Log is the chain of audit entries. It can only grow: the stream does not allow deletion, and
+// an entry is accepted only if its writer knew the previous one.
 type Log struct {
 	js     jetstream.JetStream
 	stream *engine.Stream
 	took   *bucket.Meter
 
-	turn chan struct{} // room for one: whoever has filled it may write. It guards:
-	seq  uint64        // of the newest entry that is known here
+	turn chan struct{} // has room for one value: whoever has filled it may write; guards the fields below
+	seq  uint64        // of the newest entry known here
 	head string        // its hash
 }
 
-// Engine is where the log is kept.
+// Engine is what the log is stored in.
 type Engine interface {
 	Stream(ctx context.Context, name, part string, make func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error)) (*engine.Stream, error)
 	JetStream() jetstream.JetStream
 }
 
-// Open opens the log, and makes it if there is none. took times its writes.
+// Open opens the log, creating it if necessary. took measures its writes.
 func Open(ctx context.Context, e Engine, took *bucket.Meter) (*Log, error) {
 	l := &Log{turn: make(chan struct{}, 1), js: e.JetStream(), took: took, head: audit.Root}
 	var err error
@@ -58,8 +58,8 @@ func Open(ctx context.Context, e Engine, took *bucket.Meter) (*Log, error) {
 	return l, err
 }
 
-// Late is a change that could not be written into the log when it was made. A
-// relay keeps it as JSON until it can be.
+// Late is a change that could not be written to the log when it was made. A relay keeps it as
+// JSON until it can be written.
 type Late struct {
 	At     time.Time       `json:"at"`
 	Node   string          `json:"node,omitempty"`
@@ -67,20 +67,20 @@ type Late struct {
 	Action string          `json:"action"`
 	Target string          `json:"target,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
-	// Tried is the entry of a write that had no answer: the log may have it.
+	// Tried is the entry of a write that got no answer; the log may contain it.
 	Tried *audit.Entry `json:"tried,omitempty"`
 }
 
-// Append writes a change as the next entry of the chain. Several nodes may do so
-// at once: the one that was not first tries again behind the other's entry. While
-// the log is away, Append tries until ctx ends; then it returns the entry of the
-// last try with the error.
+// Append writes a change as the next entry of the chain. Several nodes may do so at the same
+// time: a node that was not first tries again after the other's entry. While the log cannot be
+// reached, Append retries until ctx ends, and then returns the entry of the last attempt with
+// the error.
 func (l *Log) Append(ctx context.Context, c audit.Change) (audit.Entry, error) {
 	return l.write(ctx, c, time.Now(), nil)
 }
 
-// AppendLate is Append for a change that was made earlier. It writes nothing, and
-// returns no entry, if the log has what was tried then.
+// AppendLate is Append for a change that was made earlier. If the log already contains the
+// entry tried then, it writes nothing and returns no entry.
 func (l *Log) AppendLate(ctx context.Context, v Late) (audit.Entry, error) {
 	c := audit.Change{Node: v.Node, Actor: v.Actor, Action: v.Action, Target: v.Target}
 	if len(v.Detail) > 0 {
@@ -96,7 +96,7 @@ func (l *Log) write(ctx context.Context, c audit.Change, at time.Time, tried *au
 	case <-ctx.Done():
 		return audit.Entry{}, fmt.Errorf("audit %s: %w", c.Action, ctx.Err())
 	}
-	var e audit.Entry // of the last try
+	var e audit.Entry // of the last attempt
 	for seen := (bucket.Contest{Most: maxTries}); ; {
 		err := seen.Next(ctx, l.seq)
 		if err != nil {
@@ -120,7 +120,7 @@ func (l *Log) write(ctx context.Context, c audit.Change, at time.Time, tried *au
 	}
 }
 
-// has reports whether an entry is in the chain.
+// has reports whether the chain contains an entry.
 func (l *Log) has(ctx context.Context, e audit.Entry) (bool, error) {
 	there, err := l.get(ctx, e.Seq)
 	if errors.Is(err, bucket.ErrNotFound) {
@@ -129,8 +129,8 @@ func (l *Log) has(ctx context.Context, e audit.Entry) (bool, error) {
 	return err == nil && there.Hash == e.Hash, err
 }
 
-// append writes an entry, or returns ErrConflict if it does not follow the
-// newest; the turn is the caller's.
+// append writes an entry, or returns ErrConflict if it does not follow the newest one. The
+// caller has the turn.
 func (l *Log) append(ctx context.Context, e audit.Entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -149,7 +149,7 @@ func (l *Log) append(ctx context.Context, e audit.Entry) error {
 	})
 	var api *jetstream.APIError
 	conflict := errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
-	if conflict && tries > 1 { // perhaps with the try whose answer was lost
+	if conflict && tries > 1 { // possibly with an earlier attempt whose answer was lost
 		there, getErr := l.has(ctx, e)
 		if getErr != nil {
 			err, conflict = getErr, false
@@ -171,7 +171,7 @@ func (l *Log) append(ctx context.Context, e audit.Entry) error {
 	return nil
 }
 
-// refresh reads the newest entry; the turn is the caller's.
+// refresh reads the newest entry. The caller has the turn.
 func (l *Log) refresh(ctx context.Context) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -204,8 +204,8 @@ func (l *Log) get(ctx context.Context, seq uint64) (audit.Entry, error) {
 	return e, nil
 }
 
-// damage is of an entry that the log answered for: it is not there, or is none.
-// Other errors of get say nothing of the entry.
+// damage is the error for an entry that is missing or invalid according to the log itself.
+// Other errors of get say nothing about the entry.
 type damage struct {
 	seq uint64
 	err error
@@ -219,7 +219,7 @@ func isDamage(err error) bool {
 	return errors.As(err, &d)
 }
 
-// Last is the number of the newest entry; 0: there is none.
+// Last returns the number of the newest entry, or 0 if there is none.
 func (l *Log) Last(ctx context.Context) (uint64, error) {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -228,8 +228,8 @@ func (l *Log) Last(ctx context.Context) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-// Newest calls f with the entries before a number (0: all), newest first, until
-// it returns false. Damaged entries are left out.
+// Newest calls f with the entries before a number (0: all), newest first, until f returns
+// false. It skips damaged entries.
 func (l *Log) Newest(ctx context.Context, before uint64, f func(audit.Entry) bool) error {
 	last, err := l.Last(ctx)
 	if err != nil {
@@ -253,8 +253,8 @@ func (l *Log) Newest(ctx context.Context, before uint64, f func(audit.Entry) boo
 	return nil
 }
 
-// Each calls f with every entry, oldest first; a damaged one comes as an error. It
-// ends at f's first error, or where the log does not answer.
+// Each calls f with every entry, oldest first; a damaged one is passed as an error. It stops
+// at f's first error, or when the log does not answer.
 func (l *Log) Each(ctx context.Context, f func(seq uint64, e audit.Entry, fault error) error) error {
 	last, err := l.Last(ctx)
 	if err != nil {
@@ -289,8 +289,8 @@ func (l *Log) Verify(ctx context.Context, wanted string) (audit.Result, error) {
 	return v.Result(), err
 }
 
-// Restore writes the entries of a backup into an empty chain, or behind those of
-// them that a try before has written.
+// Restore writes the entries of a backup into an empty chain, or continues after those that an
+// earlier attempt has written.
 func (l *Log) Restore(ctx context.Context, list []audit.Entry) error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()

@@ -34,7 +34,7 @@ func open(t *testing.T, urls ...string) (*Log, *engine.Engine) {
 	return l, e
 }
 
-// TestWritersOnManyNodesMakeOneChain has three nodes write at once.
+// TestWritersOnManyNodesMakeOneChain has three nodes write at the same time.
 func TestWritersOnManyNodesMakeOneChain(t *testing.T) {
 	url := natstest.Start(t).URL()
 	const nodes, each = 3, 20
@@ -85,8 +85,8 @@ func (m *mute) Publish(ctx context.Context, subject string, data []byte, opts ..
 	return ack, err
 }
 
-// TestAuditEntryWhoseAnswerIsLostIsThereOnce loses the answer to one try, and to
-// all of them: what is written later then is not written again.
+// TestAuditEntryWhoseAnswerIsLostIsThereOnce loses the answer to one attempt, and to all of
+// them. The entry is not written again later.
 func TestAuditEntryWhoseAnswerIsLostIsThereOnce(t *testing.T) {
 	s, _ := open(t)
 	js := &mute{JetStream: s.js}
@@ -119,8 +119,8 @@ func TestAuditEntryWhoseAnswerIsLostIsThereOnce(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotThereIsUsedOnceItIs has a stream that the cluster answers for only
-// after the log has opened.
+// TestWhatWasNotThereIsUsedOnceItIs has a stream that the cluster answers for only after the
+// log has been opened.
 func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	_, there := open(t, natstest.Start(t).URL())
 	e := &enginetest.Later{Engine: there, Away: true}

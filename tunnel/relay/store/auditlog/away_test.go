@@ -51,9 +51,8 @@ func chainOf(t *testing.T, n int) (*Log, *halting) {
 	return &Log{stream: engine.NewStream(func(context.Context) (jetstream.Stream, error) { return h, nil })}, h
 }
 
-// TestLogThatDoesNotAnswerIsNotBroken holds that nobody is told that the chain was
-// tampered with, nor is shown a page with entries left out, because the cluster has
-// nobody to answer for a moment.
+// TestLogThatDoesNotAnswerIsNotBroken checks that a cluster that cannot answer for a moment
+// neither makes the chain look tampered with nor leaves entries out of a page.
 func TestLogThatDoesNotAnswerIsNotBroken(t *testing.T) {
 	for _, fault := range []error{nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, nats.ErrConnectionClosed} {
 		a, h := chainOf(t, 5)

@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// tryTime and retryFor bound a write while the cluster has no leader. A try
-	// takes twice as long as the one before: a cluster that is slow answers, too.
+	// tryTime and retryFor limit a write while the cluster has no leader. Each attempt may
+	// take twice as long as the one before, so that a slow cluster can answer, too.
 	tryTime    = 2 * time.Second
 	openTry    = 2 * time.Second
 	openMost   = 20 * time.Second
-	electing   = 10 * time.Second // what servers have found a leader within, mostly
+	electing   = 10 * time.Second // servers usually elect a leader within this time
 	retryPause = 200 * time.Millisecond
 	retryFor   = 12 * time.Second
-	// codeNoPeers is what JetStream answers when too few servers can keep a stream.
-	// Its description has the reasons why others cannot; none for a server that the
-	// one who answers does not know of.
+	// codeNoPeers is JetStream's error when too few servers can keep a stream. The description
+	// gives the reasons of the other servers, except for servers that the answering one does
+	// not know.
 	codeNoPeers jetstream.ErrorCode = 10005
-	// What JetStream answers when a server, an account or a stream may keep no more.
+	// JetStream's errors when a server, an account or a stream is full.
 	codeServerFull  jetstream.ErrorCode = 10023
 	codeNoStorage   jetstream.ErrorCode = 10047
 	codeAccountFull jetstream.ErrorCode = 10002
-	codeStoreFailed jetstream.ErrorCode = 10077 // where its description says that a maximum is reached
-	// codeUnavailable is what a server answers that has no leader to ask.
+	codeStoreFailed jetstream.ErrorCode = 10077 // if its description says that a maximum has been reached
+	// codeUnavailable is the answer of a server that knows no leader to ask.
 	codeUnavailable = 503
 )
 
-// Patiently calls open until it does not fail any more or ctx ends. A cluster
-// that has no leader takes requests that it never answers: while it may be looking
-// for one, a try is short. Then each takes twice as long as the one before, since the
-// cluster may be slow.
+// Patiently calls open until it succeeds, is refused or ctx ends. A cluster without a leader
+// accepts requests that it never answers. Attempts are short while an election may be in
+// progress; after that each takes twice as long as the one before, because the cluster may be
+// slow.
 func Patiently(ctx context.Context, open func(context.Context) error) error {
 	wait, begun := openTry, time.Now()
 	for {
@@ -54,7 +54,7 @@ func Patiently(ctx context.Context, open func(context.Context) error) error {
 	}
 }
 
-// Rested waits before the next try, and reports whether ctx still lasts.
+// Rested pauses before the next attempt, and reports whether ctx is still alive.
 func Rested(ctx context.Context) bool {
 	pause := time.NewTimer(retryPause)
 	defer pause.Stop()
@@ -66,10 +66,10 @@ func Rested(ctx context.Context) bool {
 	}
 }
 
-// IsRefusal reports whether the cluster answered that it will not do it, or an error
-// has a method Final. That it has too few servers is no such answer, whether it knows
-// of those that are not there or has not heard of them yet: they may be starting, as
-// the relay is.
+// IsRefusal reports whether the cluster answered that it will not do something, or an error
+// has a method Final. An answer that there are too few servers does not count, unless they are
+// the wrong ones: servers that are offline or not yet known may still be starting, just as the
+// relay is.
 func IsRefusal(err error) bool {
 	var end interface {
 		error
@@ -85,15 +85,15 @@ func IsRefusal(err error) bool {
 	return answer.ErrorCode != codeNoPeers || lacks(answer, "tag")
 }
 
-// lacks reports whether no server can keep a stream, for a reason that is not that one
-// is not there yet.
+// lacks reports whether no server can keep a stream for the given reason, rather than because
+// a server is not there yet.
 func lacks(answer *jetstream.APIError, reason string) bool {
 	says := func(reason string) bool { return strings.Contains(answer.Description, reason) }
 	return answer.ErrorCode == codeNoPeers && says(reason) && !says("peer offline") && !says("miscellaneous issue")
 }
 
-// Again does a write, and once more while the cluster has nobody to answer: it
-// takes some seconds to find a new leader. It returns how often it tried.
+// Again makes a write, and repeats it while the cluster cannot answer, because electing a new
+// leader takes some seconds. It returns the number of attempts.
 func Again(ctx context.Context, write func(context.Context) (uint64, error)) (rev uint64, tries int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -107,8 +107,8 @@ func Again(ctx context.Context, write func(context.Context) (uint64, error)) (re
 	}
 }
 
-// IsAway reports whether an error says that the cluster has nobody to answer now, or
-// did not in time. Whether a write was made is then not known.
+// IsAway reports whether an error means that the cluster could not answer, or not in time. A
+// write may then have been made or not.
 func IsAway(err error) bool {
 	if IsFull(err) {
 		return false
@@ -120,8 +120,8 @@ func IsAway(err error) bool {
 		errors.As(err, &answer) && answer.Code == codeUnavailable
 }
 
-// IsFull reports whether the cluster answered that it has no room for a write: one that
-// was tried once was not made.
+// IsFull reports whether the cluster answered that it has no room for a write. If there was
+// only one attempt, the write was not made.
 func IsFull(err error) bool {
 	var answer *jetstream.APIError
 	if !errors.As(err, &answer) {
@@ -136,8 +136,8 @@ func IsFull(err error) bool {
 	return IsUnmade(err)
 }
 
-// IsUnmade reports whether the cluster answered that it cannot keep as much room free as a
-// stream may have, and so does not make it: there may be room for what is written to others.
+// IsUnmade reports whether the cluster did not create a stream because it cannot reserve as
+// much space as the stream may use. There may still be room to write to other streams.
 func IsUnmade(err error) bool {
 	var answer *jetstream.APIError
 	return errors.As(err, &answer) && (answer.ErrorCode == codeNoStorage || lacks(answer, "storage"))

@@ -10,8 +10,8 @@ import (
 // clusterWait is how long a store waits for a cluster.
 const clusterWait = 55 * time.Second
 
-// TestAStoreIsOpenSoonAfterItsServersHaveALeader asks servers that answer nothing
-// which they were asked before they had one, and servers that are slow.
+// TestAStoreIsOpenSoonAfterItsServersHaveALeader uses servers that never answer requests made
+// before they had a leader, and servers that are slow.
 func TestAStoreIsOpenSoonAfterItsServersHaveALeader(t *testing.T) {
 	for _, c := range []struct{ leader, takes, most time.Duration }{
 		{4 * time.Second, 0, 6500 * time.Millisecond},

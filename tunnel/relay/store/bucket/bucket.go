@@ -1,7 +1,7 @@
-// Package bucket reads and writes the buckets of JetStream, as a key-value store that
-// several nodes share: it tries again while nobody answers, and each write names the
-// revision that it replaces, so that none is made twice, and none undoes one that came
-// after it. What is kept, and in which form, is its callers'.
+// Package bucket reads and writes JetStream buckets, used as a key-value store that several
+// nodes share. It retries while no server answers. Each write names the revision that it
+// replaces, so that no write is made twice or undoes a later one. Its callers decide what is
+// kept, and in which form.
 package bucket
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// MarkerTTL is how long a bucket remembers a removed key.
+// MarkerTTL is how long a bucket remembers that a key was removed.
 const MarkerTTL = time.Hour
 
 // Errors that callers branch on.
@@ -21,17 +21,17 @@ var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("exists already")
 	ErrConflict = errors.New("was changed by another at the same time")
-	// ErrLost is of a store that is not there any more, or is another by now.
+	// ErrLost is returned for a store that is gone, or has been replaced by another.
 	ErrLost = errors.New("what the relay kept is lost; this node can change nothing until it is restarted, after a restore")
 )
 
-// IsConflict reports whether a bucket answered that it holds another revision than
-// was named.
+// IsConflict reports whether a bucket answered that its revision is not the one that the write
+// named.
 func IsConflict(err error) bool {
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
 
-// Read reads a key's value, and once more while the cluster has nobody to answer.
+// Read reads a key's value, and repeats that while the cluster cannot answer.
 func Read(ctx context.Context, kv jetstream.KeyValue, key string) (e jetstream.KeyValueEntry, err error) {
 	_, _, err = Again(ctx, func(ctx context.Context) (uint64, error) {
 		e, err = kv.Get(ctx, key)
@@ -40,15 +40,15 @@ func Read(ctx context.Context, kv jetstream.KeyValue, key string) (e jetstream.K
 	return e, err
 }
 
-// Keys returns the keys of a bucket that match a filter, of which > is all.
-// What a listing brought before it was cut short is not all: it begins anew.
+// Keys returns the keys of a bucket that match a filter; > matches all. A listing that is cut
+// short is incomplete, so it is started again.
 func Keys(ctx context.Context, kv jetstream.KeyValue, filter string) (keys []string, err error) {
 	_, _, err = Again(ctx, func(ctx context.Context) (uint64, error) {
 		lister, err := kv.ListKeysFiltered(ctx, filter)
 		if err != nil {
 			return 0, err
 		}
-		defer func() { _ = lister.Stop() }() // it ends with ctx, too
+		defer func() { _ = lister.Stop() }() // it also ends with ctx
 		keys = nil
 		for key := range lister.Keys() {
 			keys = append(keys, key)
@@ -58,10 +58,10 @@ func Keys(ctx context.Context, kv jetstream.KeyValue, filter string) (keys []str
 	return keys, err
 }
 
-// Replace puts a value under a key of a bucket that has no copy in memory,
-// whatever is there: of those who do so at once, the last one stays. Each write
-// names the revision that it replaces all the same, so that one that a server has
-// kept back, and makes when it goes on after others have written, is refused.
+// Replace writes the value of a key in a bucket that has no copy in memory, whatever is there.
+// Of several concurrent writers, the last one prevails. Even so, each write names the revision
+// that it replaces: a write that a hung server makes only after others have written is then
+// refused.
 func Replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byte) error {
 	for seen := (Contest{}); ; {
 		e, err := Read(ctx, kv, key)
@@ -79,7 +79,7 @@ func Replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byt
 		if !IsConflict(err) {
 			return err
 		}
-		if tries > 1 { // perhaps with the try whose answer was lost
+		if tries > 1 { // possibly with an earlier attempt whose answer was lost
 			now, err := Read(ctx, kv, key)
 			if err == nil && (e == nil || now.Revision() > e.Revision()) && bytes.Equal(now.Value(), value) {
 				return nil
@@ -88,8 +88,7 @@ func Replace(ctx context.Context, kv jetstream.KeyValue, key string, value []byt
 	}
 }
 
-// Purge removes what is under a key, if anything is, naming its revision as
-// Replace does.
+// Purge removes the value of a key, if there is one, naming its revision as Replace does.
 func Purge(ctx context.Context, kv jetstream.KeyValue, key string) error {
 	for seen := (Contest{}); ; {
 		e, err := Read(ctx, kv, key)
@@ -108,8 +107,8 @@ func Purge(ctx context.Context, kv jetstream.KeyValue, key string) error {
 	}
 }
 
-// Remove removes the value of a revision, and once more while the cluster has nobody
-// to answer. It returns how often it tried.
+// Remove removes the value with a given revision, and repeats that while the cluster cannot
+// answer. It returns the number of attempts.
 func Remove(ctx context.Context, kv jetstream.KeyValue, key string, rev uint64) (tries int, err error) {
 	_, tries, err = Again(ctx, func(ctx context.Context) (uint64, error) {
 		return 0, kv.Purge(ctx, key, jetstream.LastRevision(rev), jetstream.PurgeTTL(MarkerTTL))
@@ -117,7 +116,7 @@ func Remove(ctx context.Context, kv jetstream.KeyValue, key string, rev uint64) 
 	return tries, err
 }
 
-// revisionOf is 0 where nothing is.
+// revisionOf returns the revision of an entry, or 0 if there is none.
 func revisionOf(e jetstream.KeyValueEntry) uint64 {
 	if e == nil {
 		return 0

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// contestTries is how often a value is written that others write at the same time.
+// contestTries is how often a write that conflicts with others is attempted.
 const contestTries = 50
 
-// errUnsettled is the end of a write that conflicts with one that nobody sees made.
+// errUnsettled ends a write that conflicts with another write that does not become visible.
 var errUnsettled = errors.New("the store has taken another write, and has not made it yet")
 
-// Contest is the tries of a write that others may make at the same time. Each begins
-// with Next.
+// Contest counts the attempts of a write that others may be making at the same time. Each
+// attempt begins with Next.
 type Contest struct {
-	Most  int       // tries that see something new; if zero, contestTries
-	tries int       // that did
-	rev   uint64    // what was seen last
-	since time.Time // when it was seen first
+	Most  int       // attempts that see something new; if zero, contestTries
+	tries int       // attempts that did
+	rev   uint64    // the revision seen last
+	since time.Time // when it was first seen
 }
 
-// Next begins a try that sees the revision rev, 0 for nothing, and says why there is to
-// be none. Where the one before saw the same and was in conflict all the same, it waits
-// a moment: the bucket's leader has taken another write, or this one, whose answer was
-// lost, and waits for other servers to have it, too. It shows what was before until
-// then. To give up as in conflict would say that this one is not made.
+// Next begins an attempt that sees the revision rev, or 0 for nothing. Its error says why
+// there must be no further attempt. If the previous attempt saw the same revision and still
+// met a conflict, Next pauses. The bucket's leader has then accepted another write, or this
+// one with its answer lost, and waits for other servers to have it, too; until then it shows
+// the previous value. To give up with a conflict would claim that this write was not made.
 func (c *Contest) Next(ctx context.Context, rev uint64) error {
 	switch {
 	case c.tries == 0 || rev != c.rev:

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestRefusalsForGood tells what a cluster will never do from what it cannot yet.
+// TestRefusalsForGood distinguishes what a cluster will never do from what it cannot do yet.
 func TestRefusalsForGood(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -36,7 +36,7 @@ func TestRefusalsForGood(t *testing.T) {
 	}
 }
 
-// TestAStreamThatIsNotMadeIsNoFullStore: others may have room.
+// TestAStreamThatIsNotMadeIsNoFullStore matters because there may be room in other streams.
 func TestAStreamThatIsNotMadeIsNoFullStore(t *testing.T) {
 	for name, c := range map[string]struct {
 		err          error

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestWhichWritesAreTriedAgain: those that nobody has answered, and no others.
+// TestWhichWritesAreTriedAgain checks that only writes without an answer are repeated.
 func TestWhichWritesAreTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -54,7 +54,7 @@ func TestWhichWritesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAWriteIsTriedForAWhile has nobody answer, at once or at all.
+// TestAWriteIsTriedForAWhile gets no answer at first, or none at all.
 func TestAWriteIsTriedForAWhile(t *testing.T) {
 	for name, write := range map[string]func(context.Context) (uint64, error){
 		"nobody is there": func(context.Context) (uint64, error) { return 0, nats.ErrNoResponders },
@@ -78,7 +78,8 @@ func TestAWriteIsTriedForAWhile(t *testing.T) {
 	}
 }
 
-// TestARefusedStoreIsNotOpenedAgain, and none for whom nobody waits any more.
+// TestARefusedStoreIsNotOpenedAgain also checks that attempts stop when nobody is waiting any
+// more.
 func TestARefusedStoreIsNotOpenedAgain(t *testing.T) {
 	for name, refused := range map[string]error{
 		"refused": &jetstream.APIError{Code: 400, ErrorCode: 10071},
@@ -101,7 +102,7 @@ func TestARefusedStoreIsNotOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestAContestEnds among writers who all see something new, and for one who does not.
+// TestAContestEnds covers writers who all see something new, and one who does not.
 func TestAContestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := Contest{Most: 3}

@@ -1,6 +1,6 @@
-// Package certificates keeps what an ACME client needs in a bucket: accounts,
-// certificates with their keys, challenges under way, and the locks that let one node at
-// a time ask for a certificate. Who asks for which is the client's.
+// Package certificates keeps what an ACME client needs in a bucket: accounts, certificates
+// with their keys, challenges in progress, and locks that let only one node at a time request
+// a certificate. The client decides who requests which certificate.
 package certificates
 
 import (
@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	lockLease = 30 * time.Second // after which the lock of a node that died is taken over
+	lockLease = 30 * time.Second // after which the lock of a dead node is taken over
 	lockPoll  = 250 * time.Millisecond
 )
 
-// Storage is a certmagic.Storage.
+// Storage implements certmagic.Storage.
 type Storage struct {
 	kv    jetstream.KeyValue
-	life  context.Context // of the store; it ends the renewing of leases
+	life  context.Context // of the store; its end stops the renewal of leases
 	lease time.Duration
 	work  sync.WaitGroup
 
@@ -47,16 +47,16 @@ type heldLock struct {
 	done chan struct{}
 }
 
-// New is the storage in a bucket. Its leases are renewed until life ends.
+// New returns the storage in a bucket. Leases are renewed until life ends.
 func New(life context.Context, kv jetstream.KeyValue) *Storage {
 	return &Storage{kv: kv, life: life, lease: lockLease, held: make(map[string]*heldLock)}
 }
 
-// Wait waits until nothing is renewed any more, after the end of its life.
+// Wait waits until no lease is being renewed any more, after life has ended.
 func (c *Storage) Wait() { c.work.Wait() }
 
-// natsKey writes a path as a key: its parts become tokens, and what a token may
-// not have becomes =XX.
+// natsKey encodes a path as a key. The path's parts become tokens, and characters that a token
+// may not contain become =XX.
 func natsKey(root, key string) string {
 	var b strings.Builder
 	b.WriteString(root)
@@ -76,7 +76,7 @@ func natsKey(root, key string) string {
 	return b.String()
 }
 
-// pathOf is the path that natsKey wrote.
+// pathOf decodes what natsKey has encoded.
 func pathOf(root, key string) string {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, root), ".")
 	var b strings.Builder
@@ -85,7 +85,7 @@ func pathOf(root, key string) string {
 		case key[i] == '.':
 			b.WriteByte('/')
 		case key[i] == '=' && i+2 < len(key):
-			c, _ := strconv.ParseUint(key[i+1:i+3], 16, 8) // natsKey wrote it
+			c, _ := strconv.ParseUint(key[i+1:i+3], 16, 8) // valid, since natsKey wrote it
 			b.WriteByte(byte(c))
 			i += 2
 		default:
@@ -100,8 +100,8 @@ const (
 	lockRoot = "lock"
 )
 
-// Store keeps a value under a key, in place of any other. Whoever must be alone in
-// doing so holds a lock.
+// Store stores a value under a key and replaces any other. Callers that must be the only
+// writer hold a lock.
 func (c *Storage) Store(ctx context.Context, key string, value []byte) error {
 	if err := bucket.Replace(ctx, c.kv, natsKey(dataRoot, key), value); err != nil {
 		return fmt.Errorf("store certificate data %q: %w", key, err)
@@ -120,7 +120,7 @@ func (c *Storage) get(ctx context.Context, key string) (jetstream.KeyValueEntry,
 	return e, nil
 }
 
-// Load returns the value of a key; if there is none the error is fs.ErrNotExist.
+// Load returns the value of a key. If there is none, the error is fs.ErrNotExist.
 func (c *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	e, err := c.get(ctx, key)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	return e.Value(), nil
 }
 
-// Delete removes a key and all below it.
+// Delete removes a key and everything below it.
 func (c *Storage) Delete(ctx context.Context, key string) error {
 	below, err := c.List(ctx, key, true)
 	if err != nil {
@@ -143,13 +143,13 @@ func (c *Storage) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Exists reports whether a key has a value, or others are below it.
+// Exists reports whether a key has a value or there are keys below it.
 func (c *Storage) Exists(ctx context.Context, key string) bool {
 	_, err := c.Stat(ctx, key)
 	return err == nil
 }
 
-// List returns the keys below a path: all, or the next level alone.
+// List returns the keys below a path: all of them, or only the next level.
 func (c *Storage) List(ctx context.Context, under string, recursive bool) ([]string, error) {
 	prefix := natsKey(dataRoot, under)
 	keys, err := bucket.Keys(ctx, c.kv, prefix+".>")
@@ -168,7 +168,7 @@ func (c *Storage) List(ctx context.Context, under string, recursive bool) ([]str
 	return slices.Compact(list), nil
 }
 
-// Stat tells about a key.
+// Stat describes a key.
 func (c *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
 	e, err := c.get(ctx, key)
 	if err == nil {
@@ -182,9 +182,9 @@ func (c *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, erro
 	return certmagic.KeyInfo{}, err
 }
 
-// Lock takes a lock that no other goroutine of any node has, and waits for it.
-// Its holder renews it; a lock that was not renewed for a lease, measured by
-// the clock of the one who waits, is taken over.
+// Lock waits for a lock and takes it; no other goroutine of any node has it then. The holder
+// renews the lock. A lock that has not been renewed for the length of a lease, by the clock of
+// the one waiting, is taken over.
 func (c *Storage) Lock(ctx context.Context, name string) error {
 	key, id := natsKey(lockRoot, name), []byte(rand.Text())
 	var seen uint64
@@ -195,10 +195,10 @@ func (c *Storage) Lock(ctx context.Context, name string) error {
 			e, getErr := bucket.Read(ctx, c.kv, key)
 			switch {
 			case errors.Is(getErr, jetstream.ErrKeyNotFound):
-				continue // given back a moment ago
+				continue // just released
 			case getErr != nil:
 				return fmt.Errorf("lock %q: %w", name, getErr)
-			case bytes.Equal(e.Value(), id): // by a try whose answer was lost
+			case bytes.Equal(e.Value(), id): // by an attempt whose answer was lost
 				rev, err = e.Revision(), nil
 			case e.Revision() != seen:
 				seen, since = e.Revision(), time.Now()
@@ -223,7 +223,7 @@ func (c *Storage) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// hold renews a lock until Unlock or the end of the store.
+// hold renews a lock until Unlock, or until the store is closed.
 func (c *Storage) hold(name string, h *heldLock) {
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(c.life)
@@ -242,7 +242,7 @@ func (c *Storage) hold(name string, h *heldLock) {
 				case err == nil:
 					h.rev = rev
 				case bucket.IsConflict(err) && !c.still(ctx, h):
-					return // another has taken it over
+					return // another holder has taken it over
 				}
 			case <-ctx.Done():
 				return
@@ -251,9 +251,9 @@ func (c *Storage) hold(name string, h *heldLock) {
 	})
 }
 
-// still reports whether h holds its lock though the lock's revision is not the one
-// that h knows: a renewal whose answer was lost has changed it. It is also true
-// where that cannot be found out now.
+// still reports whether h still holds its lock although the lock's revision is not the one
+// that h knows, because a renewal whose answer was lost has changed it. It also reports true
+// if that cannot be found out at the moment.
 func (c *Storage) still(ctx context.Context, h *heldLock) bool {
 	e, err := c.kv.Get(ctx, h.key)
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *Storage) still(ctx context.Context, h *heldLock) bool {
 	return true
 }
 
-// Unlock gives a lock back.
+// Unlock releases a lock.
 func (c *Storage) Unlock(ctx context.Context, name string) error {
 	c.mu.Lock()
 	h := c.held[name]

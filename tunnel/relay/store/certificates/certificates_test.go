@@ -203,8 +203,8 @@ func TestAListingThatIsCutShortIsNotTakenForAll(t *testing.T) {
 	}
 }
 
-// TestWriteThatAServerKeptBackDoesNotUndoALaterOne has a write made again after
-// its server fell silent, another node's write, and then the silent server going on.
+// TestWriteThatAServerKeptBackDoesNotUndoALaterOne repeats a write after its server has hung,
+// has another node write, and then lets the hung server go on.
 func TestWriteThatAServerKeptBackDoesNotUndoALaterOne(t *testing.T) {
 	s, of := open(t)
 	ctx := t.Context()
@@ -260,8 +260,8 @@ func TestWriteThatAServerKeptBackDoesNotUndoALaterOne(t *testing.T) {
 	}
 }
 
-// TestLockIsKeptThoughAnswersAreLost has the answers to a lock's taking, renewal
-// and giving back lost: nobody else gets it meanwhile, and all get it after.
+// TestLockIsKeptThoughAnswersAreLost loses the answers when a lock is taken, renewed and
+// released. Nobody else gets the lock while it is held, and everybody can get it afterwards.
 func TestLockIsKeptThoughAnswersAreLost(t *testing.T) {
 	_, of := open(t)
 	ctx := t.Context()

@@ -1,6 +1,6 @@
-// Package claims keeps who has which name or port: clients' claims by what they claim,
-// and the tunnels that hold them. Of several nodes that give one away at once, one does.
-// What a client may have, and which tunnel is away, its callers say.
+// Package claims records who has which name or port: the clients' claims, by what is claimed,
+// and the tunnels that hold them. If several nodes give out the same name at the same time,
+// only one succeeds. Its callers decide what a client may have and which tunnels are away.
 package claims
 
 import (
@@ -19,8 +19,8 @@ import (
 	"adit/tunnel/relay/store/table"
 )
 
-// Claim is a client's right to a name or a port. It outlives sessions, so that
-// a tunnel keeps its public URL over restarts of either side.
+// Claim is a client's right to a name or a port. It outlives sessions, so that a tunnel keeps
+// its public URL when either side restarts.
 type Claim struct {
 	Target   string    `json:"target"` // TargetDomain, TargetPort or TargetPrivate
 	ClientID string    `json:"client_id"`
@@ -28,8 +28,8 @@ type Claim struct {
 	Holders  []Holder  `json:"holders"`
 }
 
-// Holder is a tunnel that holds a claim. A name has a slot for plain HTTP and
-// one for TLS; a slot has several holders only in balanced mode.
+// Holder is a tunnel that holds a claim. A name has one slot for plain HTTP and one for TLS. A
+// slot has several holders only in balanced mode.
 type Holder struct {
 	Slot      string `json:"slot"`
 	Instance  string `json:"instance"`
@@ -44,17 +44,17 @@ const (
 	SlotPlain   = "plain"   // http
 	SlotTLS     = "tls"     // https, tls
 	SlotPort    = "port"    // tcp, udp
-	SlotPrivate = "private" // of a tunnel without a public address
+	SlotPrivate = "private" // for tunnels without a public address
 )
 
-// Slots are all that a claim's tunnels can have.
+// Slots returns all slots that a claim may have.
 func Slots() []string { return []string{SlotPlain, SlotTLS, SlotPort, SlotPrivate} }
 
-// allNames is the first label of a wildcard in a target, which is a key of the
-// store: those have no *. No name of a client has it as a label.
+// allNames replaces the first label of a wildcard in a target, since the store's keys may not
+// contain *. No client's name has it as a label.
 const allNames = "_."
 
-// TargetDomain names a domain as a claim's target.
+// TargetDomain returns a claim's target for a domain.
 func TargetDomain(name string) string {
 	if base, ok := wildcard.Base(name); ok {
 		name = allNames + base
@@ -62,14 +62,14 @@ func TargetDomain(name string) string {
 	return "domain." + name
 }
 
-// TargetPort names a port of "tcp" or "udp" as a claim's target.
+// TargetPort returns a claim's target for a port of "tcp" or "udp".
 func TargetPort(network string, port int) string { return network + "." + strconv.Itoa(port) }
 
-// TargetPrivate names a client's private tunnel as a claim's target.
+// TargetPrivate returns a claim's target for a client's private tunnel.
 func TargetPrivate(client, name string) string { return "private." + client + "." + name }
 
-// PrivateOf returns the name of the client and of its tunnel, which has no dot; ok is
-// false if the target is something else.
+// PrivateOf returns the names of the client and of its tunnel, which contains no dot. ok is
+// false if the target is of another kind.
 func PrivateOf(target string) (client, name string, ok bool) {
 	rest, ok := strings.CutPrefix(target, "private.")
 	at := strings.LastIndexByte(rest, '.')
@@ -79,7 +79,7 @@ func PrivateOf(target string) (client, name string, ok bool) {
 	return rest[:at], rest[at+1:], true
 }
 
-// DomainOf returns the domain of a target, or "" if it is none.
+// DomainOf returns the domain of a target, or "" if it has none.
 func DomainOf(target string) string {
 	name, ok := strings.CutPrefix(target, "domain.")
 	if !ok {
@@ -91,7 +91,7 @@ func DomainOf(target string) string {
 	return name
 }
 
-// PortOf returns the network and port of a target; ok is false if it has none.
+// PortOf returns the network and port of a target. ok is false if it has none.
 func PortOf(target string) (network string, port int, ok bool) {
 	network, number, found := strings.Cut(target, ".")
 	if !found || (network != "tcp" && network != "udp") {
@@ -101,17 +101,17 @@ func PortOf(target string) (network string, port int, ok bool) {
 	return network, port, err == nil
 }
 
-// maxAbsent is how many balanced tunnels a claim keeps that are away: those that
-// came last. Agents without a state folder that lasts are new ones at each start,
-// and a claim of all that ever were would be larger than the store takes.
+// maxAbsent is how many absent balanced tunnels a claim keeps, the most recent ones. Agents
+// without a persistent state folder are new ones at every start, and a claim that kept all of
+// them would grow larger than the store accepts.
 const maxAbsent = 64
 
-// How many writes of claims are under way at once. Each is on the disk before the
-// next, so that more make none of them faster: those that wait here for longer than
-// a try lasts would be tried again there, beside the try before.
+// Limits on concurrent writes of claims. Each is on disk before the next, so more of them
+// would not be faster. Writes that waited in the store longer than an attempt lasts would be
+// repeated there, alongside the first attempt; so they wait here.
 const (
 	turnsOfAll    = 64
-	turnsOfClient = 8 // so that a client with very many agents does not keep others waiting
+	turnsOfClient = 8 // so that a client with very many agents does not hold up others
 )
 
 // Errors of Take that callers branch on.
@@ -121,30 +121,30 @@ var (
 	ErrMode       = errors.New("it is held in another mode")
 )
 
-// Registry is all claims, by target.
+// Registry holds all claims, by target.
 type Registry struct {
 	table *table.Table[Claim]
-	turns *turns.Turns // of writes
+	turns *turns.Turns // for writes
 
 	mu       sync.RWMutex
-	byClient map[string]map[string]bool // client id → targets
-	byTunnel map[tunnelOf][]string      // → targets; mostly one
+	byClient map[string]map[string]bool // client ID → targets
+	byTunnel map[tunnelOf][]string      // → targets; usually one
 	owner    map[string]owned           // by target
 }
 
-// Table is what the claims are kept in, to be looked at.
+// Table returns the table that holds the claims, for inspection.
 func (c *Registry) Table() *table.Table[Claim] { return c.table }
 
-// tunnelOf is one tunnel of an agent.
+// tunnelOf identifies one tunnel of an agent.
 type tunnelOf struct{ client, instance, key string }
 
-// owned is who has a target.
+// owned says who has a target.
 type owned struct {
 	client  string
 	holders []Holder
 }
 
-// New is the registry in a table.
+// New returns the registry for a table.
 func New(t *table.Table[Claim]) *Registry {
 	c := &Registry{table: t, turns: turns.New(turnsOfAll, turnsOfClient), byClient: make(map[string]map[string]bool), byTunnel: make(map[tunnelOf][]string), owner: make(map[string]owned)}
 	t.OnChange(c.index)
@@ -184,8 +184,8 @@ func (c *Registry) index(target string, v Claim, exists bool) {
 	c.byClient[v.ClientID][target] = true
 }
 
-// OnChange calls f after every change of a target's claim, of this node or
-// another. f must not wait.
+// OnChange calls f after every change of a target's claim, by this node or another. f must not
+// block.
 func (c *Registry) OnChange(f func(target string)) {
 	c.table.OnChange(func(target string, _ Claim, _ bool) { f(target) })
 }
@@ -196,14 +196,14 @@ func (c *Registry) Get(target string) (Claim, bool) {
 	return v, ok
 }
 
-// List returns all claims by target.
+// List returns all claims, sorted by target.
 func (c *Registry) List() []Claim {
 	list := c.All()
 	slices.SortFunc(list, func(a, b Claim) int { return natural.Compare(a.Target, b.Target) })
 	return list
 }
 
-// All returns all claims, in no order.
+// All returns all claims, in no particular order.
 func (c *Registry) All() []Claim { return c.table.List() }
 
 // Count returns how many claims there are.
@@ -238,7 +238,7 @@ func (c *Registry) CountOfClient(id string) int {
 	return len(c.byClient[id])
 }
 
-// OfTunnel returns the targets that one tunnel of an agent holds.
+// OfTunnel returns the claims that one tunnel of an agent holds.
 func (c *Registry) OfTunnel(clientID, instance, key string) []Claim {
 	c.mu.RLock()
 	targets := slices.SortedFunc(slices.Values(c.byTunnel[tunnelOf{clientID, instance, key}]), natural.Compare)
@@ -253,9 +253,9 @@ func (c *Registry) OfTunnel(clientID, instance, key string) []Claim {
 	return list
 }
 
-// Take gives a target to a tunnel of a client, if it is free, the client's own,
-// or all its holders are away: gone for longer than away tolerates. A balanced
-// tunnel joins others of its client. What is returned is on the disk.
+// Take gives a target to a client's tunnel. It succeeds if the target is free or the client's
+// own, or if all its holders are ephemeral and have been away for longer than away tolerates.
+// A balanced tunnel joins the client's other tunnels. When Take returns, the claim is on disk.
 func (c *Registry) Take(ctx context.Context, target, clientID string, h Holder, away func(clientID string, h Holder) bool) (Claim, error) {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.Get(target)
@@ -268,7 +268,7 @@ func (c *Registry) Take(ctx context.Context, target, clientID string, h Holder, 
 			if !errors.Is(err, bucket.ErrExists) {
 				return v, err
 			}
-			// Another node was first; the watch brings its claim.
+			// Another node was first; the watch will bring its claim.
 			if err := c.refresh(ctx, target); err != nil {
 				return Claim{}, err
 			}
@@ -306,7 +306,7 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 	for _, other := range holders {
 		switch {
 		case other.Instance == h.Instance && other.Key == h.Key:
-			continue // itself, as it was
+			continue // the tunnel itself, as it was before
 		case other.Slot != h.Slot:
 		case away(clientID, other):
 			if other.Mode != "balanced" || h.Mode != "balanced" {
@@ -328,18 +328,18 @@ func take(v Claim, clientID string, h Holder, away func(string, Holder) bool) (C
 	return v, nil
 }
 
-// Ask reports whether somebody has a target, as whoever knows last says.
+// Ask reports whether somebody has a target, according to the leader.
 func (c *Registry) Ask(ctx context.Context, target string) (claimed bool, err error) {
 	return c.table.Refresh(ctx, target)
 }
 
-// refresh brings the memory's copy of a target up to date.
+// refresh updates the copy of a target in memory.
 func (c *Registry) refresh(ctx context.Context, target string) error {
 	_, err := c.table.Refresh(ctx, target)
 	return err
 }
 
-// Release takes a target from a tunnel, if it has it.
+// Release takes a target away from a tunnel, if the tunnel has it.
 func (c *Registry) Release(ctx context.Context, target, clientID, instance, key string) error {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := c.table.Get(target)
@@ -363,8 +363,9 @@ func (c *Registry) Release(ctx context.Context, target, clientID, instance, key 
 	}
 }
 
-// ReleaseAway takes a target from a tunnel that is away as far as this node knows: what
-// has changed since it looked, by another node that knew better perhaps, stays.
+// ReleaseAway takes a target away from a tunnel that is away as far as this node knows. If the
+// claim has changed since this node looked, perhaps by a node that knew better, ReleaseAway
+// changes nothing.
 func (c *Registry) ReleaseAway(ctx context.Context, target, clientID, instance, key string, away func(clientID string, h Holder) bool) error {
 	v, rev, ok := c.table.Get(target)
 	if !ok || v.ClientID != clientID {
@@ -381,7 +382,7 @@ func (c *Registry) ReleaseAway(ctx context.Context, target, clientID, instance, 
 	return err
 }
 
-// leave writes what is left of the holders of a claim's revision.
+// leave writes the remaining holders of a claim with the given revision.
 func (c *Registry) leave(ctx context.Context, v Claim, rev uint64, holders []Holder) error {
 	return c.turns.Take(ctx, v.ClientID, func() error {
 		if len(holders) == 0 {
@@ -396,13 +397,13 @@ func without(holders []Holder, instance, key string) []Holder {
 	return slices.DeleteFunc(slices.Clone(holders), func(h Holder) bool { return h.Instance == instance && h.Key == key })
 }
 
-// ReleaseUnless takes a target from the client that has it, unless it has something
-// against that; then it returns that. Without a claim it returns ErrNotFound.
+// ReleaseUnless takes a target away from its client. If against returns an error, nothing
+// changes and that error is returned. Without a claim it returns ErrNotFound.
 func (c *Registry) ReleaseUnless(ctx context.Context, target string, against table.Against[Claim]) error {
 	return c.table.Unless(ctx, target, against, func(against table.Against[Claim]) error { return c.table.DropUnless(ctx, target, against) })
 }
 
-// ReleaseClient gives back all that a client has.
+// ReleaseClient releases everything that a client has.
 func (c *Registry) ReleaseClient(ctx context.Context, id string) error {
 	for _, v := range c.OfClient(id) {
 		for _, h := range v.Holders {
@@ -414,6 +415,6 @@ func (c *Registry) ReleaseClient(ctx context.Context, id string) error {
 	return nil
 }
 
-// Put stores a claim in place of any other of its target. Only a restore does, into a
-// store of its own.
+// Put stores a claim and replaces any other of the same target. It is only for a restore,
+// which has the store to itself.
 func (c *Registry) Put(ctx context.Context, v Claim) error { return c.table.Put(ctx, v.Target, v) }

@@ -53,8 +53,8 @@ func open(tb testing.TB, dir string) store {
 func nobodyAway(string, Holder) bool { return false }
 func allAway(string, Holder) bool    { return true }
 
-// TestTunnelsTargetsAreFound has targets come to tunnels, go to others and be given
-// back: what is found by tunnel is what the claims say.
+// TestTunnelsTargetsAreFound gives targets to tunnels, moves them and releases them, and
+// checks that the index by tunnel agrees with the claims.
 func TestTunnelsTargetsAreFound(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := t.Context()
@@ -106,8 +106,8 @@ func TestTunnelsTargetsAreFound(t *testing.T) {
 	}
 }
 
-// BenchmarkClaimsOfTunnel asks what a tunnel has of a client with ten thousand
-// names, as each claim does.
+// BenchmarkClaimsOfTunnel looks up what a tunnel has, for a client with ten thousand names, as
+// every claim does.
 func BenchmarkClaimsOfTunnel(b *testing.B) {
 	s := open(b, b.TempDir())
 	for i := range 10_000 {

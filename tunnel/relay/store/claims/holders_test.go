@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestAgentsThatComeAndGoDoNotFillAClaim has agents share a name that are new each
-// time they start, as containers without a volume are: what is kept of those that
-// are gone must not grow until the claim is larger than the store takes.
+// TestAgentsThatComeAndGoDoNotFillAClaim shares a name among agents that are new at every
+// start, like containers without a volume. What is kept of those that have gone must not grow
+// until the claim is larger than the store accepts.
 func TestAgentsThatComeAndGoDoNotFillAClaim(t *testing.T) {
 	claim := Claim{Target: TargetDomain("shop.example.com"), ClientID: "c1"}
 	holder := func(i int) Holder {
@@ -47,8 +47,8 @@ func TestAgentsThatComeAndGoDoNotFillAClaim(t *testing.T) {
 	}
 }
 
-// TestClaimThatIsTakenAnewMeanwhileStays has a node find a tunnel's agent away, which
-// another node has by the time it gives the claim back.
+// TestClaimThatIsTakenAnewMeanwhileStays has a node find a tunnel's agent away, which another
+// node has by the time the claim is released.
 func TestClaimThatIsTakenAnewMeanwhileStays(t *testing.T) {
 	s := open(t, t.TempDir())
 	target := TargetDomain("shop.example.com")

@@ -7,9 +7,9 @@ import (
 	"adit/internal/wildcard"
 )
 
-// Related returns another client's name that name is under, below base, or that
-// is under name. Wildcards are above all names below theirs. Of a name that the
-// client has already there is none.
+// Related returns a name of another client that is related to name: one that name is a
+// subdomain of, if it is below base, or one that is a subdomain of name. Wildcards are above
+// all names that they cover. If the client already has name, there is none.
 func (c *Registry) Related(name, base, clientID string) (other string, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -20,13 +20,13 @@ func (c *Registry) Related(name, base, clientID string) (other string, ok bool) 
 	return other, ok
 }
 
-// Earlier is Related of a name that the client was just given: it returns one that
-// another was given before, at another node perhaps, of which this one may have known
-// nothing then. Of two that were given at once, the later one finds the other.
+// Earlier is Related for a name that the client has just been given. It returns a related name
+// that was given out earlier, perhaps by another node without the knowledge of this one. Of
+// two names that were given out at the same time, only the later one finds the other.
 func (c *Registry) Earlier(ctx context.Context, name, base, clientID string) (other string, ok bool, err error) {
 	_, own, there := c.table.Get(TargetDomain(name))
 	if !there {
-		return "", false, nil // it is lost already
+		return "", false, nil // already lost
 	}
 	if err := c.table.CatchUp(ctx, own); err != nil {
 		return "", false, err
@@ -43,8 +43,8 @@ func (c *Registry) Earlier(ctx context.Context, name, base, clientID string) (ot
 	return "", false, nil
 }
 
-// related calls yield with the names of other clients that are above name, below base,
-// or under it, until it returns false; c.mu is held.
+// related calls yield with the names of other clients that are above name and below base, or
+// below name, until yield returns false. The caller holds c.mu.
 func (c *Registry) related(name, base, clientID string, yield func(other string) bool) {
 	for _, above, more := strings.Cut(name, "."); more && above != base; _, above, more = strings.Cut(above, ".") {
 		for _, at := range []string{above, "*." + above} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestClaimsAreWrittenInTurn has all places of a client taken: what changes its
-// claims waits, and what changes none does not.
+// TestClaimsAreWrittenInTurn takes all of a client's turns. Calls that change its claims wait,
+// and calls that change nothing do not.
 func TestClaimsAreWrittenInTurn(t *testing.T) {
 	s := open(t, t.TempDir())
 	here := func(string, Holder) bool { return false }

@@ -13,9 +13,9 @@ import (
 
 const maxValue = 256 << 10
 
-// Bucket makes the bucket of a name, or finds it.
+// Bucket finds the bucket with a name, or creates it.
 func (e *Engine) Bucket(ctx context.Context, name string) (kv jetstream.KeyValue, err error) {
-	var lacks error // what the cluster was found to lack, which a try that ctx ends does not say
+	var lacks error // what the cluster was found to lack; an attempt that ctx ends does not say so
 	err = bucket.Patiently(ctx, func(ctx context.Context) (err error) {
 		if kv, err = e.bucket(ctx, name); err == nil {
 			return nil
@@ -51,7 +51,7 @@ func (e *Engine) bucket(ctx context.Context, name string) (jetstream.KeyValue, e
 	return kv, e.Fault(err)
 }
 
-// HasBucket reports whether there is a bucket of a name.
+// HasBucket reports whether there is a bucket with a name.
 func (e *Engine) HasBucket(ctx context.Context, name string) (bool, error) {
 	_, err := e.js.Stream(ctx, "KV_adit_"+name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -60,8 +60,8 @@ func (e *Engine) HasBucket(ctx context.Context, name string) (bool, error) {
 	return err == nil, e.Fault(err)
 }
 
-// copies is how many servers shall keep a stream. If the cluster does not say
-// how many do, it is an error: one that has lost a server must not lose copies, too.
+// copies returns how many servers should keep a stream. It fails if the cluster does not say how
+// many keep it now: a cluster that has lost a server must not lose replicas as well.
 func (e *Engine) copies(ctx context.Context, stream string) (int, error) {
 	if wished := e.cfg.Replicas; wished > 0 || e.server != nil {
 		return max(wished, 1), nil

@@ -54,8 +54,8 @@ func (p partly) CreateOrUpdateStream(_ context.Context, cfg jetstream.StreamConf
 	return kept{copies: cfg.Replicas}, nil
 }
 
-// TestAuditLogKeepsItsCopies has a node know of one server of a cluster that has lost
-// its access events: the audit log is not kept fewer times than before for that.
+// TestAuditLogKeepsItsCopies has a node that knows only one server of a cluster, which has
+// lost its access events. The audit log keeps its number of replicas all the same.
 func TestAuditLogKeepsItsCopies(t *testing.T) {
 	js := partly{asked: make(map[string]int)}
 	e := &Engine{conn: connect(t), js: js}
@@ -80,8 +80,8 @@ type silent struct {
 
 func (s silent) Stream(context.Context, string) (jetstream.Stream, error) { return nil, s.err }
 
-// TestCopiesAreKept holds that a bucket is not made anew with fewer copies because
-// its cluster has not told how many it has.
+// TestCopiesAreKept checks that a bucket does not get fewer replicas because its cluster has not
+// said how many it has now.
 func TestCopiesAreKept(t *testing.T) {
 	conn := connect(t)
 	for err, want := range map[error]int{jetstream.ErrStreamNotFound: 1, nats.ErrNoResponders: 0, context.DeadlineExceeded: 0} {

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// embedded is the server in this process. It is another one after each begin; who is
-// connected to it by InProcessConn connects again.
+// embedded is the server in this process. Every begin starts a new one; connections made with
+// InProcessConn are then made again.
 type embedded struct {
 	dir string // the relay's data folder
 	log server.Logger
@@ -20,7 +20,7 @@ type embedded struct {
 	now *server.Server // nil before the first begin
 }
 
-// begin starts a server, which reads its files, in place of the one before.
+// begin starts a server, which reads its files, and replaces the previous one.
 func (s *embedded) begin() error {
 	s.end()
 	ns, err := server.NewServer(&server.Options{
@@ -50,7 +50,7 @@ func (s *embedded) begin() error {
 	return nil
 }
 
-// end ends the server, if there is one, and waits until its files are closed.
+// end stops the server, if there is one, and waits until its files are closed.
 func (s *embedded) end() {
 	if ns := s.server(); ns != nil {
 		ns.Shutdown()
@@ -58,7 +58,7 @@ func (s *embedded) end() {
 	}
 }
 
-// InProcessConn connects to the server that runs now.
+// InProcessConn connects to the server that is running now.
 func (s *embedded) InProcessConn() (net.Conn, error) { return s.server().InProcessConn() }
 
 func (s *embedded) server() *server.Server {

@@ -1,8 +1,8 @@
-// Package engine is the JetStream that the store keeps its state in: a server inside
-// the process by default, whose every write is on the disk before it is acknowledged,
-// or an external cluster, with the same face. It holds the data folder, makes buckets
-// and streams with as many copies as there shall be, and brings a server back whose
-// disk was full. What is kept in them is its callers'.
+// Package engine provides the JetStream in which the store keeps its state: a server inside
+// the process by default, with every write on disk before it is acknowledged, or an external
+// cluster, behind the same API. It locks the data folder, creates buckets and streams with the
+// right number of replicas, and restores a server whose disk was full. Its callers decide what
+// is kept.
 package engine
 
 import (
@@ -30,44 +30,44 @@ const (
 	lockFile     = "relay.lock"
 	maxStoreSize = 64 << 30
 	startWait    = 30 * time.Second
-	clusterWait  = 55 * time.Second // it may have just started, too
+	clusterWait  = 55 * time.Second // the cluster may have just started, too
 	lateWait     = 20 * time.Second // for what a relay can start without
 )
 
-// ErrLocked is returned by Open.
+// ErrLocked is returned by Open if the data folder is in use.
 var ErrLocked = errors.New("another relay uses the data folder")
 
 // Config says where an engine is.
 type Config struct {
 	// Dir is the relay's data folder; it is locked while the engine is open.
 	Dir string
-	// URLs are of an external NATS cluster; if empty, a server runs in this process.
+	// URLs are the URLs of an external NATS cluster. If empty, a server runs in this process.
 	URLs []string
-	// Credentials, CA, Cert and Key are files for an external cluster; each may be empty.
+	// Credentials, CA, Cert and Key are files for connecting to an external cluster; each may
+	// be empty.
 	Credentials, CA, Cert, Key string
-	// Replicas is how many servers of an external cluster keep each value. If
-	// zero, 3 where the cluster has as many, else 1; never fewer than before.
+	// Replicas is how many servers of an external cluster keep each value. If zero, 3 if the
+	// cluster has that many servers, else 1, but never fewer than before.
 	Replicas int
 	Log      *slog.Logger
 }
 
-// Engine is an open engine. All methods but Close may be called from several
-// goroutines.
+// Engine is an open engine. All methods except Close are safe for concurrent use.
 type Engine struct {
 	cfg    Config
 	log    *slog.Logger
 	lock   *lockfile.Lock
 	server *embedded             // nil with an external cluster
-	broken chan struct{}         // a write of server's has failed; room for one
-	full   atomic.Bool           // and its files have not been opened again since
-	back   chan struct{}         // the engine can be reached again; room for one
-	denied atomic.Pointer[error] // the last that the cluster let this user not do
+	broken chan struct{}         // a write by server has failed; capacity 1
+	full   atomic.Bool           // its files have not been opened again since then
+	back   chan struct{}         // the engine can be reached again; capacity 1
+	denied atomic.Pointer[error] // the last thing that the cluster denied this user
 	conn   *nats.Conn
 	js     jetstream.JetStream
 }
 
-// Open locks the data folder, and starts the server in this process or connects to
-// the cluster.
+// Open locks the data folder, and starts the server in this process or connects to the
+// cluster.
 func Open(cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, log: cfg.Log, broken: make(chan struct{}, 1), back: make(chan struct{}, 1)}
 	if err := e.open(); err != nil {
@@ -83,7 +83,7 @@ func (e *Engine) open() (err error) {
 		advice := "make it, or set another data_dir"
 		if errors.Is(err, fs.ErrPermission) {
 			who := "the user that the relay runs as"
-			if id := os.Getuid(); id >= 0 { // no system without numbers
+			if id := os.Getuid(); id >= 0 { // some systems have no user IDs
 				who += fmt.Sprintf(" (number %d)", id)
 			}
 			advice = "make it and give it to " + who + ", or set another data_dir"
@@ -122,7 +122,7 @@ func (e *Engine) embed() error {
 		return err
 	}
 	e.conn, err = nats.Connect("", nats.InProcessServer(e.server), nats.Name("adit relay"), nats.MaxReconnects(-1),
-		nats.Timeout(startWait), // it answers as soon as the machine lets it
+		nats.Timeout(startWait), // it answers as soon as the machine is not too busy
 		nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0), nats.ReconnectBufSize(-1),
 		nats.ReconnectHandler(e.reconnected))
 	if err != nil {
@@ -133,12 +133,12 @@ func (e *Engine) embed() error {
 
 func (e *Engine) connect() error {
 	cfg := e.cfg
-	refused := false // since it was connected; handlers are called one at a time
+	refused := false // since the last connection; handlers are called one at a time
 	opts := []nats.Option{
 		nats.Name("adit relay"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
-		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // a dead server's connection may stay open
-		nats.ReconnectBufSize(-1),   // a write that was told to have failed is not made minutes later
-		nats.IgnoreAuthErrorAbort(), // credentials that are refused may be mended
+		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), // the connection to a dead server may stay open
+		nats.ReconnectBufSize(-1),   // a write that was reported as failed must not be made minutes later
+		nats.IgnoreAuthErrorAbort(), // refused credentials may be corrected
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				e.log.Warn("store is away", "error", err)
@@ -169,7 +169,7 @@ func (e *Engine) connect() error {
 	return nil
 }
 
-// identity says who this node is, and whom it trusts.
+// identity returns the options that say who this node is and whom it trusts.
 func (e *Engine) identity() (opts []nats.Option) {
 	cfg := e.cfg
 	if cfg.Credentials != "" {
@@ -184,7 +184,8 @@ func (e *Engine) identity() (opts []nats.Option) {
 	return opts
 }
 
-// reconnected is told that the engine can be reached again, with all subscriptions.
+// reconnected is called when the engine can be reached again and all subscriptions are
+// restored.
 func (e *Engine) reconnected(*nats.Conn) {
 	select {
 	case e.back <- struct{}{}:
@@ -192,8 +193,8 @@ func (e *Engine) reconnected(*nats.Conn) {
 	}
 }
 
-// Run does what is to be done while the engine is used, until ctx ends. It calls again
-// whenever watches may be silent: they are to begin anew. again must not wait.
+// Run does the engine's background work until ctx ends. It calls again whenever watches may
+// have gone silent and must be started again. again must not block.
 func (e *Engine) Run(ctx context.Context, again func()) {
 	if e.server != nil {
 		e.heal(ctx, again)
@@ -222,10 +223,10 @@ func (e *Engine) Run(ctx context.Context, again func()) {
 	}
 }
 
-// Alone reports whether the server is in this process, so that there is no other node.
+// Alone reports whether the server is in this process, so that there are no other nodes.
 func (e *Engine) Alone() bool { return e.server != nil }
 
-// Patience is how long all that is kept may take to be opened.
+// Patience returns how long opening everything that is kept may take.
 func (e *Engine) Patience() time.Duration {
 	if e.server == nil {
 		return clusterWait
@@ -233,13 +234,14 @@ func (e *Engine) Patience() time.Duration {
 	return startWait
 }
 
-// JetStream is for requests to the engine.
+// JetStream returns the interface for requests to the engine.
 func (e *Engine) JetStream() jetstream.JetStream { return e.js }
 
-// Connected reports whether the engine can be reached now.
+// Connected reports whether the engine can currently be reached.
 func (e *Engine) Connected() bool { return e.conn.Status() == nats.CONNECTED }
 
-// Close ends the engine, after all who use it, and unlocks its folder.
+// Close stops the engine and unlocks its folder. Everything that uses the engine must have
+// stopped before.
 func (e *Engine) Close() error {
 	if e.conn != nil {
 		e.conn.Close()
@@ -253,10 +255,10 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// serverLog lets the embedded server's warnings and errors through.
+// serverLog passes on the embedded server's warnings and errors.
 type serverLog struct {
 	log   *slog.Logger
-	heard func(text string) // is told of errors
+	heard func(text string) // called with errors
 }
 
 func (l *serverLog) Noticef(string, ...any) {}

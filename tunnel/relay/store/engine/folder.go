@@ -11,17 +11,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// roomToStart is what an empty store needs at least.
+// roomToStart is the minimum space that an empty store needs.
 const roomToStart = 256 << 10
 
-// folderError is a data folder that cannot be used. Trying again does not help.
+// folderError means that the data folder cannot be used. Trying again does not help.
 type folderError struct {
 	dir, fault, advice string
 	err                error
 }
 
-// Error says the system's words, but not what call on what file they are about:
-// that is one of the store's own.
+// Error returns the system's message without the call and the file, which is one of the
+// store's own.
 func (e *folderError) Error() string {
 	err := e.err
 	var file *fs.PathError
@@ -35,13 +35,13 @@ func noRoom(dir string, err error) error {
 	return &folderError{dir, "takes no more data", "make room for it", err}
 }
 
-// Final says to package bucket that trying again does not help.
+// Final tells package bucket that trying again does not help.
 func (e *folderError) Final() {}
 
 func (e *folderError) Unwrap() error { return e.err }
 
-// Fault is why a store could not be opened: err, or that its folder takes no more data,
-// of which its server says no more than that something failed, or nothing.
+// Fault returns the reason why a store could not be opened: err, or that its folder is full,
+// for which the server reports only a general failure, or nothing.
 func (e *Engine) Fault(err error) error {
 	var failed *jetstream.APIError
 	if e.server != nil && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &failed) && failed.Code >= 500) {
@@ -50,8 +50,8 @@ func (e *Engine) Fault(err error) error {
 	return err
 }
 
-// checkRoom says why nothing can be written into dir, nil if it can be. The
-// store's server, which could not, has said only that something failed.
+// checkRoom returns an error if nothing can be written to dir. The store's server reports only
+// a general failure in that case.
 func checkRoom(dir string) error {
 	f, err := os.CreateTemp(dir, ".room-")
 	if err != nil {

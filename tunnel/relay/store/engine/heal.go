@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// It is looked every healPause whether the data folder takes data again, and less
-// often where that did not last.
+// The data folder is checked every healPause until it accepts data again, and less often if
+// that did not last before.
 const (
 	healPause = time.Second
 	healMost  = time.Minute
 )
 
-// Full reports whether the files of the server in this process take no more data, as on a
-// full disk.
+// Full reports whether the server in this process rejects writes because of a failed one, for
+// example because the disk was full.
 func (e *Engine) Full() bool { return e.full.Load() }
 
-// heard is told what the server says of errors; it says so nowhere else.
+// heard is called with the server's error messages; there is no other way to learn of those
+// errors.
 func (e *Engine) heard(text string) {
 	if !strings.Contains(text, "ritical write error") && !strings.Contains(text, "will be DISABLED") {
 		return
@@ -29,10 +30,10 @@ func (e *Engine) heard(text string) {
 	}
 }
 
-// heal brings back streams of the server in this process that a write has failed for,
-// as on a full disk, until ctx ends: the server takes nothing for them any more until
-// it has read them anew, whether or not there is room. Each time that it has, the
-// server has forgotten the watches, and healed is called.
+// heal restores the streams of the server in this process after a write has failed, for
+// example because the disk was full, until ctx ends. Even once there is room again, the server
+// accepts nothing more for such streams until it has read them again. The server has then
+// forgotten the watches, so heal calls healed.
 func (e *Engine) heal(ctx context.Context, healed func()) {
 	every, last := healPause, time.Time{}
 	for {
@@ -58,7 +59,7 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 				continue
 			}
 			select {
-			case <-e.broken: // by another write to what is read anew now
+			case <-e.broken: // by another write to the files that are about to be read again
 			default:
 			}
 			err := e.reopen(ctx)
@@ -75,12 +76,12 @@ func (e *Engine) heal(ctx context.Context, healed func()) {
 	}
 }
 
-// reopen begins the server in this process anew, which reads its files, and waits
-// until it can be reached. (Having the same server read them anew has it handle each
-// request twice from then on, and races with requests that are just coming in.)
+// reopen restarts the server in this process, so that it reads its files again, and waits
+// until it can be reached. (A server that is told to read them again without a restart handles
+// each request twice from then on, and races with incoming requests.)
 func (e *Engine) reopen(ctx context.Context) error {
 	select {
-	case <-e.back: // of a time before
+	case <-e.back: // from an earlier reconnection
 	default:
 	}
 	if err := e.server.begin(); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestServerBegunAnewIsOne begins the server anew several times under a connection
-// that asks without pause: each time it is reached again, and nothing stays of those
-// before.
+// TestServerBegunAnewIsOne restarts the server several times under a connection that sends
+// requests without pause. Each time the server is reached again, and nothing remains of the
+// earlier ones.
 func TestServerBegunAnewIsOne(t *testing.T) {
 	e, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

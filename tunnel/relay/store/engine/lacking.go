@@ -10,7 +10,7 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// lackError is what a cluster lacks that the relay needs, in words for its operator.
+// lackError is something that the relay needs and a cluster lacks, described for the operator.
 type lackError struct {
 	text string
 	err  error
@@ -19,13 +19,13 @@ type lackError struct {
 func (e *lackError) Error() string { return e.text }
 func (e *lackError) Unwrap() error { return e.err }
 
-// deniedError is a lackError of rights: it does not help to try again.
+// deniedError is a lackError about permissions: trying again does not help.
 type deniedError struct{ lackError }
 
-// Final says so to package bucket.
+// Final tells package bucket that trying again does not help.
 func (e *deniedError) Final() {}
 
-// lacking is what an error of a request says that the cluster lacks; nil: nothing.
+// lacking returns what the cluster lacks, according to a request's error, or nil.
 func (e *Engine) lacking(err error) error {
 	if err == nil || e.server != nil {
 		return nil

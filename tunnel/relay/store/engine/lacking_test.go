@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// TestWhatANATSClusterLacksIsSaid has clusters that no relay can use.
+// TestWhatANATSClusterLacksIsSaid uses clusters that no relay can use.
 func TestWhatANATSClusterLacksIsSaid(t *testing.T) {
 	none := func(o *server.Options) { o.JetStream = false }
 	may := func(subjects ...string) func(*server.Options) {

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// hint says what an operator can look at where a cluster cannot be connected to.
+// hint tells an operator what to check if a cluster cannot be connected to.
 func hint(err error) string {
 	var unknown x509.UnknownAuthorityError
 	switch {
@@ -31,18 +31,18 @@ func hint(err error) string {
 }
 
 const (
-	awayLook = 5 * time.Second // how often it is looked why a cluster is away
+	awayLook = 5 * time.Second // how often to look for the reason why a cluster is away
 	askTime  = 2 * time.Second // for a server to say why
 )
 
 type dialer func(network, address string) (net.Conn, error)
 
-// Dial is for the library.
+// Dial implements nats.CustomDialer.
 func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
-// tellDistrust logs that one side's certificate is not taken by the other, as one that has
-// run out, if that is why the cluster is away: the library keeps that to itself. It ends
-// with ctx, or when all servers have been asked.
+// tellDistrust logs if the cluster is away because one side does not accept the other's
+// certificate, for example because it has expired. The library does not report that. It
+// returns when ctx ends, or when all servers have been asked.
 func (e *Engine) tellDistrust(ctx context.Context) (told bool) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -64,23 +64,23 @@ func (e *Engine) tellDistrust(ctx context.Context) (told bool) {
 	return true
 }
 
-// isTrust reports whether an error says that the certificate of one side is not taken by
-// the other.
+// isTrust reports whether an error means that one side does not accept the other's
+// certificate.
 func isTrust(err error) bool {
 	var own *tls.CertificateVerificationError
 	return errors.As(err, &own) || isAlert(err)
 }
 
-// isAlert reports whether an error is what the other side of TLS says of this one's, or
-// may have said before it closed the connection.
+// isAlert reports whether an error is the other side's TLS alert about this side, or may be
+// one that was lost when the connection was closed.
 func isAlert(err error) bool {
 	var own *tls.CertificateVerificationError
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error" || errors.Is(err, nats.ErrTLS) && !errors.As(err, &own)
 }
 
-// isAuthorization reports whether an error says that the cluster does not know who the
-// node is, or no more.
+// isAuthorization reports whether an error means that the cluster does not recognise the node,
+// or no longer does.
 func isAuthorization(err error) bool {
 	for _, is := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, is) {
@@ -90,7 +90,7 @@ func isAuthorization(err error) bool {
 	return false
 }
 
-// redacted is a list of URLs without the passwords in them.
+// redacted returns a list of URLs without their passwords.
 func redacted(list []string) string {
 	var shown []string
 	for _, text := range list {

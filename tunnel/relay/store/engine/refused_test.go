@@ -76,8 +76,8 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// TestRefusedCredentialsAreTriedAgain has a cluster refuse a node for a while, as while
-// its credentials are changed.
+// TestRefusedCredentialsAreTriedAgain has a cluster refuse a node temporarily, as while its
+// credentials are being changed.
 func TestRefusedCredentialsAreTriedAgain(t *testing.T) {
 	var d door
 	ns, url := run(t, func(o *server.Options) { o.CustomClientAuthentication = &d })

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// Stream is a stream that the cluster may have nobody to answer for as the
-// store opens. It is opened with the first use that succeeds.
+// Stream is a stream that the cluster may be unable to answer for when the store is opened. It
+// is opened by the first use that succeeds.
 type Stream struct {
 	open func(context.Context) (jetstream.Stream, error)
 
@@ -18,12 +18,12 @@ type Stream struct {
 	have jetstream.Stream
 }
 
-// NewStream is a stream that open opens.
+// NewStream returns a Stream that is opened by calling open.
 func NewStream(open func(context.Context) (jetstream.Stream, error)) *Stream {
 	return &Stream{open: open}
 }
 
-// Ready opens the stream, unless it is.
+// Ready opens the stream if that has not been done.
 func (l *Stream) Ready(ctx context.Context) error {
 	_, err := l.get(ctx)
 	return err
@@ -42,7 +42,7 @@ func (l *Stream) get(ctx context.Context) (jetstream.Stream, error) {
 	return l.have, nil
 }
 
-// Info and GetMsg are those of the stream.
+// Info and GetMsg are the methods of the stream.
 func (l *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	s, err := l.get(ctx)
 	if err != nil {
@@ -59,10 +59,9 @@ func (l *Stream) GetMsg(ctx context.Context, seq uint64) (*jetstream.RawStreamMs
 	return s.GetMsg(ctx, seq)
 }
 
-// Stream opens a stream, or leaves it to its first use where the cluster has nobody to
-// answer for it for a while: names, policies and clients are all that a relay cannot
-// start without. make makes it, or finds it, for so many servers to keep; part is what
-// the log calls it.
+// Stream opens a stream. If the cluster cannot answer for it for a while, opening it is left
+// to its first use, since a relay needs only names, policies and clients to start. make finds
+// or creates the stream, with the given number of replicas; part is its name in the log.
 func (e *Engine) Stream(ctx context.Context, name, part string, make func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error)) (*Stream, error) {
 	s := NewStream(func(ctx context.Context) (jetstream.Stream, error) {
 		copies, err := e.copies(ctx, name)

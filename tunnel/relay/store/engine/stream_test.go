@@ -15,8 +15,8 @@ import (
 // openMost is how long one try to open a stream lasts at most.
 const openMost = 20 * time.Second
 
-// TestStoreOpensWithoutWhatItCanWaitFor: a stream that nobody answers for does not
-// keep a relay of several nodes from starting, and a refusal does.
+// TestStoreOpensWithoutWhatItCanWaitFor checks that a stream that nobody answers for does not
+// keep a relay of several nodes from starting, while a refusal does.
 func TestStoreOpensWithoutWhatItCanWaitFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		err    error

@@ -25,8 +25,8 @@ func forServer(c *x509.Certificate) {
 
 func isOver(c *x509.Certificate) { c.NotBefore, c.NotAfter = c.NotBefore.Add(-time.Hour), c.NotBefore }
 
-// TestCertificatesThatAreNotTakenAreSaid as the node starts, and while it runs: its log
-// says why NATS is away, once, and it is back when that is mended.
+// TestCertificatesThatAreNotTakenAreSaid covers a node's start and a running node: the log
+// says once why NATS is away, and the node reconnects when the certificates are corrected.
 func TestCertificatesThatAreNotTakenAreSaid(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	ca, other := certtest.New(t, "ca"), certtest.New(t, "other")

@@ -14,22 +14,23 @@ import (
 )
 
 const (
-	// MaxBatch is how many access events one stored message holds at most: a
-	// write that waits for the disk is dear, so events go in batches.
+	// MaxBatch is the most access events that one stored message holds. Events are written in
+	// batches because waiting for the disk is expensive.
 	MaxBatch = 512
 	// The times of a batch's first and last event, in Unix nanoseconds.
 	headerFrom = "Adit-From"
 	headerTo   = "Adit-To"
-	// How a batch is compressed, by the name of https://pkg.go.dev/github.com/klauspost/compress/s2;
-	// without it, it is not. The store's own compression is not used: where servers
-	// of a cluster are killed, it loses the stream (decision 6).
+	// The compression of a batch, named as in
+	// https://pkg.go.dev/github.com/klauspost/compress/s2; without this header, the batch is
+	// not compressed. The store's own compression is not used, because it loses the stream if
+	// servers of a cluster are killed (decision 6).
 	headerEncoding = "Adit-Encoding"
 	encodingS2     = "s2"
 	maxBatchBytes  = 64 << 20 // of a batch as JSON
 )
 
-// encodeBatch is the message that keeps some access events, of which there is at
-// least one: a JSON object and a line feed for each, compressed.
+// encodeBatch returns the message that stores access events, of which there must be at least
+// one: a JSON object and a line feed for each, compressed.
 func encodeBatch(batch []wire.Access) (*nats.Msg, error) {
 	var lines bytes.Buffer
 	enc := json.NewEncoder(&lines)
@@ -79,12 +80,12 @@ func decodeBatch(h nats.Header, data []byte) ([]wire.Access, error) {
 	return batch, nil
 }
 
-// outside reports whether no event of a batch is in a span.
+// outside reports whether no event of a batch is within a time span.
 func outside(h nats.Header, since, until time.Time) bool {
 	from, err1 := strconv.ParseInt(h.Get(headerFrom), 10, 64)
 	to, err2 := strconv.ParseInt(h.Get(headerTo), 10, 64)
 	if err1 != nil || err2 != nil {
-		return false // of a time before these headers
+		return false // stored before these headers existed
 	}
 	return !since.IsZero() && to < since.UnixNano() || !until.IsZero() && from > until.UnixNano()
 }

@@ -70,8 +70,8 @@ func TestBatchIsRead(t *testing.T) {
 	}
 }
 
-// TestStoredEventsLiveThroughKill kills a process that stores access events, and
-// looks for each batch that it had reported.
+// TestStoredEventsLiveThroughKill kills a process that stores access events, and looks for
+// every batch that it reported as stored.
 func TestStoredEventsLiveThroughKill(t *testing.T) {
 	if dir := os.Getenv("ADIT_EVENTS_WRITER"); dir != "" {
 		s := open(t, dir)

@@ -2,8 +2,8 @@ package events
 
 import "testing"
 
-// TestSearchLooksBehindWhatWasStoredWhileTheClockStoodInThePast has batches
-// whose times do not rise, as a clock makes them that is set wrong and right.
+// TestSearchLooksBehindWhatWasStoredWhileTheClockStoodInThePast has batches whose times are
+// not in order, because a clock was wrong and then corrected.
 func TestSearchLooksBehindWhatWasStoredWhileTheClockStoodInThePast(t *testing.T) {
 	for _, c := range []struct {
 		name         string

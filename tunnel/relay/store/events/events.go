@@ -1,6 +1,6 @@
-// Package events keeps the access events of a relay in a stream, in batches, for a time
-// and up to a size: it stores them, walks over them newest first, and follows what any
-// node stores. What an event is, is package wire's; what is looked for, its callers'.
+// Package events keeps a relay's access events in a stream, in batches, limited by age and
+// size. It stores events, walks over them newest first, and follows those that any node
+// stores. Package wire defines the events; callers decide what to search for.
 package events
 
 import (
@@ -27,13 +27,13 @@ import (
 const (
 	streamName = "adit_access"
 	subject    = "adit.access"
-	// clockSlack is how far the clocks of nodes may be apart.
+	// clockSlack is how far the nodes' clocks may differ.
 	clockSlack = time.Minute
 	followWait = 10 * time.Second
-	maxWaiting = 256 // batches that a follower has not yet taken
+	maxWaiting = 256 // batches that a follower has not yet read
 )
 
-// Log is the access events that are kept.
+// Log is the stored access events.
 type Log struct {
 	js     jetstream.JetStream
 	stream *engine.Stream
@@ -42,16 +42,15 @@ type Log struct {
 	spoilt spoilt
 }
 
-// spoilt are the batches that were found to be no batches, so that the log has
-// each of them once.
+// spoilt remembers the batches that could not be decoded, so that each is logged only once.
 type spoilt struct {
 	mu   sync.Mutex
 	told map[uint64]bool
 }
 
-const maxSpoilt = 1000 // that are remembered
+const maxSpoilt = 1000 // batches remembered
 
-// leaveOut notes a batch that a search leaves out.
+// leaveOut records a batch that a search has skipped.
 func (l *Log) leaveOut(seq uint64, err error) {
 	l.spoilt.mu.Lock()
 	told := l.spoilt.told[seq]
@@ -65,21 +64,21 @@ func (l *Log) leaveOut(seq uint64, err error) {
 	}
 }
 
-// Engine is where events are kept.
+// Engine is what events are stored in.
 type Engine interface {
 	Stream(ctx context.Context, name, part string, make func(ctx context.Context, js jetstream.JetStream, copies int) (jetstream.Stream, error)) (*engine.Stream, error)
 	JetStream() jetstream.JetStream
 }
 
-// Config bounds what is kept.
+// Config limits what is kept.
 type Config struct {
 	Age   time.Duration // if zero, 14 days
 	Bytes int64         // if zero, 1 GiB
-	Took  *bucket.Meter // of writes
+	Took  *bucket.Meter // measures writes
 	Log   *slog.Logger
 }
 
-// Open opens the log, and makes it if there is none.
+// Open opens the log, creating it if necessary.
 func Open(ctx context.Context, e Engine, cfg Config) (*Log, error) {
 	l := &Log{js: e.JetStream(), took: cfg.Took, log: cfg.Log}
 	var err error
@@ -121,14 +120,14 @@ func (l *Log) Append(ctx context.Context, batch []wire.Access) error {
 	return nil
 }
 
-// Cursor is a place among the events: all that are older come after it. The
-// zero value is before the newest.
+// Cursor is a position among the events: all older events come after it. The zero value is the
+// position before the newest event.
 type Cursor struct {
-	Seq   uint64 // of a batch
-	Index int    // of the event in it that came last; those below it come
+	Seq   uint64 // of the batch
+	Index int    // of the event that came last; the lower ones follow
 }
 
-// String is the cursor as it travels.
+// String returns the cursor as text.
 func (c Cursor) String() string {
 	if c.Seq == 0 {
 		return ""
@@ -136,7 +135,7 @@ func (c Cursor) String() string {
 	return fmt.Sprintf("%d-%d", c.Seq, c.Index)
 }
 
-// ParseCursor reads what String wrote.
+// ParseCursor parses what String returns.
 func ParseCursor(text string) (c Cursor, ok bool) {
 	if text == "" {
 		return c, true
@@ -151,17 +150,17 @@ func ParseCursor(text string) (c Cursor, ok bool) {
 	return c, true
 }
 
-// Scan is a walk over the events, newest first.
+// Scan describes a walk over the events, newest first.
 type Scan struct {
 	From         Cursor
-	Since, Until time.Time // zero: not bounded
-	Batches      int       // that are read at most; 0: not bounded
-	Stop         time.Time // when to stop; zero: not bounded
+	Since, Until time.Time // zero: no limit
+	Batches      int       // most batches to read; 0: no limit
+	Stop         time.Time // when to stop; zero: no limit
 }
 
-// Walk calls f with each event of a scan, until f returns false, and returns
-// where to go on; done is true if nothing is left. It holds one batch in memory.
-// A batch that cannot be decoded is left out, and the log says so.
+// Walk calls f with each event of a scan until f returns false, and returns where to continue;
+// done is true if nothing is left. It holds one batch in memory. Batches that cannot be
+// decoded are skipped and logged.
 func (l *Log) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next Cursor, done bool, err error) {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -171,7 +170,7 @@ func (l *Log) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next
 	if at.Seq == 0 || at.Seq > info.State.LastSeq {
 		at = Cursor{info.State.LastSeq, MaxBatch}
 	}
-	hidden := uint64(math.MaxUint64) // what lies before this batch was looked for
+	hidden := uint64(math.MaxUint64) // batches before this one were already looked for
 	for read := 0; at.Seq >= max(info.State.FirstSeq, 1); at = (Cursor{at.Seq - 1, MaxBatch}) {
 		if s.Batches > 0 && read >= s.Batches || !s.Stop.IsZero() && time.Now().After(s.Stop) {
 			return at, false, nil
@@ -184,7 +183,7 @@ func (l *Log) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next
 		if err != nil {
 			return at, false, fmt.Errorf("read access events: %w", err)
 		}
-		// An event is stored after its time, which is that of its beginning.
+		// An event's time is when it began, so it is always stored later than that.
 		if old := s.Since.Add(-clockSlack); !s.Since.IsZero() && msg.Time.Before(old) {
 			if at.Seq < hidden {
 				hidden = behind(at.Seq, info.State.FirstSeq, func(seq uint64) bool {
@@ -219,10 +218,9 @@ func (l *Log) Walk(ctx context.Context, s Scan, f func(*wire.Access) bool) (next
 	return Cursor{}, true, nil
 }
 
-// behind looks for a batch before at that is not old, at distances that double,
-// and returns its number, or zero. While the clock stood in the past, batches
-// were stored that look older than those before them, and a search must not end
-// at these.
+// behind looks for a recent batch before at, at distances that double, and returns its number,
+// or 0 if there is none. While a clock was set to the past, batches were stored that look
+// older than those before them, and a search must not stop at these.
 func behind(at, first uint64, fresh func(seq uint64) bool) uint64 {
 	first = max(first, 1)
 	for step := uint64(1); at > first; step *= 2 {
@@ -234,8 +232,8 @@ func behind(at, first uint64, fresh func(seq uint64) bool) uint64 {
 	return 0
 }
 
-// Follow calls f with each batch that any node stores from now on, until ctx
-// ends. missed is how many batches f was too slow for since the call before.
+// Follow calls f with each batch that any node stores from now on, until ctx ends. missed is
+// how many batches were dropped since the previous call because f was too slow.
 func (l *Log) Follow(ctx context.Context, f func(batch []wire.Access, missed int) error) error {
 	waiting := make(chan *nats.Msg, maxWaiting)
 	var missed atomic.Int64
@@ -249,13 +247,13 @@ func (l *Log) Follow(ctx context.Context, f func(batch []wire.Access, missed int
 	if err != nil {
 		return fmt.Errorf("follow access events: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // it ends with the connection, too
+	defer func() { _ = sub.Unsubscribe() }() // it also ends with the connection
 	short, cancel := context.WithTimeout(ctx, followWait)
 	defer cancel()
 	if err := l.js.Conn().FlushWithContext(short); err != nil {
 		return fmt.Errorf("follow access events: %w", err)
 	}
-	if err := f(nil, 0); err != nil { // it follows now
+	if err := f(nil, 0); err != nil { // tells f that it is now following
 		return err
 	}
 	for {
@@ -274,13 +272,13 @@ func (l *Log) Follow(ctx context.Context, f func(batch []wire.Access, missed int
 	}
 }
 
-// Kept says what is stored.
+// Kept describes what is stored.
 type Kept struct {
 	Bytes  uint64
 	Oldest time.Time // when the oldest batch was stored; zero: there is none
 }
 
-// Kept returns what is stored now.
+// Kept returns what is currently stored.
 func (l *Log) Kept(ctx context.Context) (Kept, error) {
 	info, err := l.stream.Info(ctx)
 	if err != nil {

@@ -42,8 +42,8 @@ func open(tb testing.TB, dir string, urls ...string) kept {
 	return kept{l, e}
 }
 
-// TestWhatWasNotThereIsUsedOnceItIs has a stream that the cluster answers for only
-// after the log has opened.
+// TestWhatWasNotThereIsUsedOnceItIs has a stream that the cluster answers for only after the
+// log has been opened.
 func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	e := &enginetest.Later{Engine: open(t, t.TempDir(), natstest.Start(t).URL()).engine, Away: true}
 	l, err := Open(t.Context(), e, Config{Took: new(bucket.Meter), Log: slog.New(slog.DiscardHandler)})
@@ -66,8 +66,8 @@ func TestWhatWasNotThereIsUsedOnceItIs(t *testing.T) {
 	}
 }
 
-// TestEventsThatMayNotBeKeptSayNothingOfTheStore has a NATS that keeps no room free for
-// them, and takes all else.
+// TestEventsThatMayNotBeKeptSayNothingOfTheStore has a NATS that reserves no space for events
+// but accepts everything else.
 func TestEventsThatMayNotBeKeptSayNothingOfTheStore(t *testing.T) {
 	e, took := open(t, t.TempDir(), natstest.StartSmall(t, 8<<20).URL()).engine, new(bucket.Meter)
 	l, err := Open(t.Context(), e, Config{Took: took, Log: slog.New(slog.DiscardHandler)})
@@ -90,7 +90,7 @@ func TestStreamIsMadeWithItsCopies(t *testing.T) {
 	}
 }
 
-// TestSearchGoesOnBehindABatchThatCannotBeRead has nonsense among the batches.
+// TestSearchGoesOnBehindABatchThatCannotBeRead puts nonsense among the batches.
 func TestSearchGoesOnBehindABatchThatCannotBeRead(t *testing.T) {
 	var said bytes.Buffer
 	s := open(t, t.TempDir())

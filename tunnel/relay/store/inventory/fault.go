@@ -1,16 +1,16 @@
 package inventory
 
-// Kind is what is wrong with a value.
+// Kind says what is wrong with a value.
 type Kind int
 
 // Kinds of faults.
 const (
-	Gone  Kind = iota // it was not removed, and is not there
-	Older             // what is there is older than what was
-	Back              // it was removed, and is there
+	Gone  Kind = iota // it is missing but was not removed
+	Older             // it is older than it was
+	Back              // it is there but was removed
 )
 
-// Fault is a value that is not as it was.
+// Fault is a value that has changed unexpectedly.
 type Fault struct {
 	Table, Key string
 	Kind       Kind

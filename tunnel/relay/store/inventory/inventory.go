@@ -1,7 +1,7 @@
-// Package inventory lists what the tables of a store have, in a file beside the store.
-// What a damaged disk, or a copy of an older folder, has taken out of the store is told
-// by it from what was never there: the store's own files do not say. What the tables
-// are is its callers'.
+// Package inventory lists the contents of a store's tables in a file beside the store. With
+// the list, values that were lost to a damaged disk or to a copy of an older folder can be
+// told from values that never existed, which the store's own files do not show. Its callers
+// supply the tables.
 package inventory
 
 import (
@@ -26,28 +26,28 @@ const File = "inventory.json"
 
 const (
 	version = 1
-	gather  = time.Second      // what is written within it is listed together
+	gather  = time.Second      // changes within this time are written together
 	again   = time.Minute      // after the file could not be written
-	most    = 3                // times that a table whose watch lags is looked at again
-	askTime = 10 * time.Second // for a table's last revision
+	most    = 3                // how often a table whose watch lags is checked again
+	askTime = 10 * time.Second // to ask for a table's last revision
 )
 
-// Table is a table as it is listed.
+// Table is what the inventory needs of a table.
 type Table interface {
-	// Revisions are those of all values, by key.
+	// Revisions returns the revisions of all values, by key.
 	Revisions() map[string]uint64
-	// Known is the newest revision of a key, and whether it is a value's and not a
-	// removal's; 0: nothing is known of it.
+	// Known returns the newest known revision of a key, and whether it is of a value rather
+	// than a removal. If nothing is known, rev is 0.
 	Known(key string) (rev uint64, exists bool)
-	// Taken is a revision up to which nothing is missing in Revisions.
+	// Taken returns a revision up to which Revisions is complete.
 	Taken() uint64
-	// Last is the newest revision that was ever written.
+	// Last returns the newest revision that was ever written.
 	Last(ctx context.Context) (uint64, error)
-	// OnWrite calls f after every change from now on. f must not wait.
+	// OnWrite calls f after every change from now on. f must not block.
 	OnWrite(f func())
 }
 
-// list is what the file has of a table: every value with a revision up to Last, and
+// list is what the file contains about a table: every value with a revision up to Last, and
 // perhaps newer ones.
 type list struct {
 	Last uint64            `json:"last"`
@@ -59,29 +59,29 @@ type document struct {
 	Tables  map[string]list `json:"tables"`
 }
 
-// listed is a table, and what is known of it beside what it says.
+// listed is a table with additional facts about it.
 type listed struct {
 	table   Table
 	passing func(key string) bool
 	last    uint64 // of the table when it was checked
 }
 
-// Inventory is the list of a store. Its methods are called by one goroutine at a time.
+// Inventory is the list of a store. It is not safe for concurrent use.
 type Inventory struct {
 	path    string
 	log     *slog.Logger
 	tables  map[string]*listed
-	wrote   chan struct{} // room for one
-	content []byte        // of the file, as far as it was written here
+	wrote   chan struct{} // capacity 1
+	content []byte        // of the file, as it was last written here
 }
 
-// New is the inventory in a file, without any table yet.
+// New returns an inventory in a file, without any tables.
 func New(path string, log *slog.Logger) *Inventory {
 	return &Inventory{path: path, log: log, tables: make(map[string]*listed), wrote: make(chan struct{}, 1)}
 }
 
-// Add lists a table by a name, but for keys that are passing, which may come and go
-// unnoticed; passing may be nil.
+// Add adds a table under a name. Keys for which passing returns true may come and go without
+// being listed; passing may be nil.
 func (i *Inventory) Add(name string, t Table, passing func(key string) bool) {
 	if passing == nil {
 		passing = func(string) bool { return false }
@@ -95,8 +95,8 @@ func (i *Inventory) Add(name string, t Table, passing func(key string) bool) {
 	})
 }
 
-// Check compares the tables, which were just read, with the file. Without a file there
-// is no fault.
+// Check compares the tables, which must just have been read, with the file. Without a file
+// there are no faults.
 func (i *Inventory) Check(ctx context.Context) ([]Fault, error) {
 	before := i.read()
 	var faults []Fault
@@ -114,7 +114,7 @@ func (i *Inventory) Check(ctx context.Context) ([]Fault, error) {
 	return faults, nil
 }
 
-// compare returns what a table lacks of what it was.
+// compare returns the differences between the list and the table.
 func (l *listed) compare(name string, was list) []Fault {
 	var faults, gone []Fault
 	for key, rev := range was.Keys {
@@ -127,8 +127,8 @@ func (l *listed) compare(name string, was list) []Fault {
 			faults = append(faults, Fault{name, key, Older})
 		}
 	}
-	// The file may be a moment behind, as after a kill, and of what was removed in that
-	// moment nothing is left after an hour. Each removal took a revision.
+	// The file may be slightly out of date, for example after a kill, and a removal at that
+	// moment leaves no trace after an hour. Each such removal took a revision.
 	if len(gone) > l.unlisted(was) {
 		faults = append(faults, gone...)
 	}
@@ -141,7 +141,7 @@ func (l *listed) compare(name string, was list) []Fault {
 	return faults
 }
 
-// unlisted is how many revisions there were that the list does not account for.
+// unlisted returns how many revisions the list does not account for.
 func (l *listed) unlisted(was list) int {
 	n := int(l.last - min(was.Last, l.last))
 	for _, rev := range was.Keys {
@@ -152,7 +152,7 @@ func (l *listed) unlisted(was list) int {
 	return n
 }
 
-// read returns what the file has, nothing if there is none that can be read.
+// read returns the contents of the file, or nothing if it cannot be read.
 func (i *Inventory) read() map[string]list {
 	data, err := os.ReadFile(i.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,8 +173,8 @@ func (i *Inventory) read() map[string]list {
 	return d.Tables
 }
 
-// Keep writes the list now, and a moment after each change until ctx ends, and then
-// once more. Check was called before.
+// Keep writes the list now, shortly after each change, and once more when ctx ends. Check must
+// have been called before.
 func (i *Inventory) Keep(ctx context.Context) {
 	failed := false
 	for ctx.Err() == nil {
@@ -202,10 +202,10 @@ func (i *Inventory) Keep(ctx context.Context) {
 			}
 		}
 	}
-	_ = i.write() // else the list stays a moment behind, which is no fault
+	_ = i.write() // if this fails, the list is slightly out of date, which is allowed
 }
 
-// behind reports whether the watch of a table has not brought all that was written.
+// behind reports whether a table's watch has not yet brought everything that was written.
 func (i *Inventory) behind(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -217,11 +217,11 @@ func (i *Inventory) behind(ctx context.Context) bool {
 	return false
 }
 
-// write writes the list, if it is another than before.
+// write writes the list if it has changed.
 func (i *Inventory) write() error {
 	d := document{Version: version, Tables: make(map[string]list)}
 	for name, l := range i.tables {
-		last := max(l.last, l.table.Taken()) // before what is there
+		last := max(l.last, l.table.Taken()) // read before the revisions
 		keys := l.table.Revisions()
 		maps.DeleteFunc(keys, func(key string, _ uint64) bool { return l.passing(key) })
 		d.Tables[name] = list{last, keys}

@@ -166,8 +166,8 @@ func TestWhatIsLostIsFound(t *testing.T) {
 	}
 }
 
-// TestWhatIsLostIsFoundByAListThatWasEarly: it has values that the watch of the table had
-// not brought when it was written, as at the end of a process that is busy.
+// TestWhatIsLostIsFoundByAListThatWasEarly uses a list that contains values that the table's
+// watch had not brought when the list was written, as at the end of a busy process.
 func TestWhatIsLostIsFoundByAListThatWasEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		then func(s *shelf)
@@ -251,8 +251,8 @@ func TestChangesAreListedAMomentLater(t *testing.T) {
 	})
 }
 
-// TestAWatchThatLagsIsWaitedFor: a list that says less than there is would let a loss of
-// as much go unnoticed.
+// TestAWatchThatLagsIsWaitedFor matters because the loss of values that the list does not
+// contain would go unnoticed.
 func TestAWatchThatLagsIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), File)
 	synctest.Test(t, func(t *testing.T) {

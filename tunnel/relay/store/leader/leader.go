@@ -1,7 +1,6 @@
-// Package leader asks the leader of one bucket of JetStream. The library asks
-// whichever server keeps the bucket, and watches are served by any of them: that one
-// may lag behind, and after a crash for many minutes. What is asked here is answered
-// by the leader alone.
+// Package leader queries the leader of a JetStream bucket. The NATS library queries any server
+// that keeps the bucket, and any of them serves watches; such a server may lag behind, after a
+// crash for many minutes. Queries made here are answered by the leader only.
 package leader
 
 import (
@@ -19,23 +18,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// askTime is how long a request may take whose caller does not say so.
+// askTime limits a request if its context has no deadline.
 const askTime = 2 * time.Second
 
 const (
-	// codeNoMessage is what JetStream answers when there is nothing under a subject.
+	// codeNoMessage is JetStream's error if a subject has no message.
 	codeNoMessage jetstream.ErrorCode = 10037
-	// codeNoStream is what it answers when there is no such bucket.
+	// codeNoStream is its error if there is no such bucket.
 	codeNoStream jetstream.ErrorCode = 10059
 )
 
-// IsGone reports whether an error says that there is no such bucket.
+// IsGone reports whether an error means that there is no such bucket.
 func IsGone(err error) bool {
 	var answer *jetstream.APIError
 	return errors.As(err, &answer) && answer.ErrorCode == codeNoStream
 }
 
-// Leader is whichever server leads a bucket.
+// Leader represents whichever server currently leads a bucket.
 type Leader struct {
 	Conn   *nats.Conn
 	Bucket string
@@ -45,14 +44,14 @@ type Leader struct {
 type Written struct {
 	Key     string
 	Rev     uint64
-	Removed bool // a marker of a removal
+	Removed bool // the marker of a removal
 	Value   []byte
 	Time    time.Time // when it was written, by the bucket's clock
 	Header  textproto.MIMEHeader
 }
 
-// ask makes a request of JetStream's API, within askTime if ctx does not say how
-// long that may take. What is not there is no error, but false.
+// ask makes a request to JetStream's API, within askTime if ctx has no deadline. If the thing
+// asked for does not exist, it returns false and no error.
 func (l Leader) ask(ctx context.Context, call string, question, into any) (bool, error) {
 	text, err := json.Marshal(question)
 	if err != nil {
@@ -84,21 +83,21 @@ func (l Leader) ask(ctx context.Context, call string, question, into any) (bool,
 	return true, nil
 }
 
-// Get is the newest message under a key, the marker of a removal too; false
-// without one.
+// Get returns the newest message under a key, which may be the marker of a removal. It returns
+// false if there is none.
 func (l Leader) Get(ctx context.Context, key string) (Written, bool, error) {
 	return l.message(ctx, map[string]string{"last_by_subj": l.subject(key)})
 }
 
-// State is how far a bucket has come.
+// State says how far a bucket has come.
 type State struct {
-	Last     uint64 `json:"last_seq"` // the number of the newest message that it ever had
-	Messages uint64 `json:"messages"` // that it has, markers of removals too
-	// Asked is when that was so, by the bucket's clock.
+	Last     uint64 `json:"last_seq"` // number of the newest message that it has ever had
+	Messages uint64 `json:"messages"` // number of messages, including markers of removals
+	// Asked is when this was the state, by the bucket's clock.
 	Asked time.Time `json:"-"`
 }
 
-// State asks how far the bucket has come.
+// State returns the bucket's current state.
 func (l Leader) State(ctx context.Context) (State, error) {
 	var answer struct {
 		State State     `json:"state"`
@@ -109,13 +108,14 @@ func (l Leader) State(ctx context.Context) (State, error) {
 	return answer.State, err
 }
 
-// Last is the number of the newest message that the bucket ever had.
+// Last returns the number of the newest message that the bucket has ever had.
 func (l Leader) Last(ctx context.Context) (uint64, error) {
 	s, err := l.State(ctx)
 	return s.Last, err
 }
 
-// Next is the first message with that number or a higher one; false without one.
+// Next returns the first message whose number is rev or higher. It returns false if there is
+// none.
 func (l Leader) Next(ctx context.Context, rev uint64) (Written, bool, error) {
 	w, ok, err := l.message(ctx, map[string]any{"seq": rev, "next_by_subj": l.subject(">")})
 	if ok && w.Rev < rev {
@@ -149,7 +149,8 @@ func (l Leader) message(ctx context.Context, which any) (Written, bool, error) {
 
 func (l Leader) subject(key string) string { return "$KV." + l.Bucket + "." + key }
 
-// header are a message's, without the line of their version; nil without any.
+// header parses a message's headers, which follow a line with their version. It returns nil if
+// there are none.
 func header(text []byte) textproto.MIMEHeader {
 	_, lines, ok := bytes.Cut(text, []byte("\r\n"))
 	if !ok {
@@ -162,8 +163,8 @@ func header(text []byte) textproto.MIMEHeader {
 	return h
 }
 
-// marksRemoval reports whether a message's headers say that a key was removed: by
-// the library, or by the server when its time was over.
+// marksRemoval reports whether a message's headers mark a key as removed: by the library, or
+// by the server when its time was up.
 func marksRemoval(h textproto.MIMEHeader) bool {
 	return h.Get("KV-Operation") != "" || h.Get("Nats-Marker-Reason") != ""
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamAway takes an empty stream away, as one is for which no server answers,
-// until back is called.
+// StreamAway makes an empty stream disappear, as if no server answered for it, until back is
+// called.
 func (s *Server) StreamAway(name string) (back func()) {
 	s.tb.Helper()
 	conn, err := nats.Connect(s.URL())

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Forgetful is a bucket that does a write and loses its answer, of as many as Lose has.
+// Forgetful is a bucket that makes writes but loses their answers, as many as Lose says.
 type Forgetful struct {
 	jetstream.KeyValue
 	Lose atomic.Int32
@@ -34,8 +34,8 @@ func (f *Forgetful) Create(ctx context.Context, key string, value []byte, opts .
 	return f.answer(f.KeyValue.Create(ctx, key, value, opts...))
 }
 
-// Keeping is a bucket whose server keeps the next write back, once Keep says so, until
-// Kept is called, and answers nothing for it.
+// Keeping is a bucket whose server, once Keep has been called, delays the next write until
+// Kept is called, and does not answer it.
 type Keeping struct {
 	jetstream.KeyValue
 	Keep atomic.Bool
@@ -79,8 +79,8 @@ func (k *Keeping) Purge(ctx context.Context, key string, opts ...jetstream.KVDel
 	return k.KeyValue.Purge(ctx, key, opts...)
 }
 
-// Unled is a bucket of a cluster that has nobody to answer for it at first: the first
-// two reads and watches fail.
+// Unled is a bucket of a cluster that cannot answer at first: the first two reads and watches
+// fail.
 type Unled struct {
 	jetstream.KeyValue
 	asked atomic.Int32

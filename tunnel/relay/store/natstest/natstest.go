@@ -1,6 +1,5 @@
-// Package natstest runs NATS servers for tests, as an operator would run them
-// beside the relay: inside the test's process, alone or as a cluster. It also has
-// buckets that misbehave.
+// Package natstest runs NATS servers for tests as an operator would run them beside the relay:
+// inside the test process, alone or as a cluster. It also provides buckets that misbehave.
 package natstest
 
 import (
@@ -17,23 +16,23 @@ import (
 	"adit/internal/freeport"
 )
 
-// Ready is how long a server may take to start, and a cluster to find itself.
+// Ready is how long a server may take to start, and a cluster to form.
 const Ready = 60 * time.Second
 
-// Server is one server; Stop and Start are its restart.
+// Server is one server. Stop followed by Start restarts it.
 type Server struct {
 	tb   testing.TB
 	opts server.Options
 	ns   *server.Server
 }
 
-// Options is what one server of a cluster is started with. Routes are of the
-// others; empty: it is alone.
+// Options returns the options for one server of a cluster. routes lists the other servers; if
+// empty, the server is alone.
 func Options(name, dir, host string, port, route int, routes []string) server.Options {
 	o := server.Options{
 		ServerName: name, Host: host, Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-		SyncAlways: true, // as the embedded server
-		// Else it is a share of what the disk has free.
+		SyncAlways: true, // like the embedded server
+		// The default is a share of the free disk space.
 		JetStreamMaxStore: 64 << 30,
 	}
 	if len(routes) > 0 {
@@ -45,13 +44,13 @@ func Options(name, dir, host string, port, route int, routes []string) server.Op
 	return o
 }
 
-// Start runs one server alone on a port that stays its own while it restarts.
+// Start runs a single server on a port that it keeps across restarts.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return start(tb, Options("n0", tb.TempDir(), "127.0.0.1", freeport.Get(tb), 0, nil))
 }
 
-// StartSmall is Start with room for so many bytes.
+// StartSmall is Start with a limit of room bytes of storage.
 func StartSmall(tb testing.TB, room int64) *Server {
 	tb.Helper()
 	opts := Options("n0", tb.TempDir(), "127.0.0.1", freeport.Get(tb), 0, nil)
@@ -66,7 +65,7 @@ func start(tb testing.TB, opts server.Options) *Server {
 	return s
 }
 
-// Cluster runs n servers that know each other.
+// Cluster runs n servers that form a cluster.
 func Cluster(tb testing.TB, n int) []*Server {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -102,10 +101,10 @@ func Cluster(tb testing.TB, n int) []*Server {
 	}
 }
 
-// URL is where clients connect.
+// URL returns the URL for clients.
 func (s *Server) URL() string { return fmt.Sprintf("nats://%s:%d", s.opts.Host, s.opts.Port) }
 
-// URLs are where the clients of a cluster connect.
+// URLs returns the URLs for clients of a cluster.
 func URLs(all []*Server) []string {
 	var urls []string
 	for _, s := range all {
@@ -136,20 +135,20 @@ func (s *Server) await() {
 	}
 }
 
-// Start starts the server again where it was.
+// Start starts the server again with the same port and folder.
 func (s *Server) Start() {
 	s.tb.Helper()
 	s.begin()
 	s.await()
 }
 
-// Stop ends the server; what it acknowledged is on the disk.
+// Stop stops the server. Everything that it acknowledged is on disk.
 func (s *Server) Stop() {
 	s.ns.Shutdown()
 	s.ns.WaitForShutdown()
 }
 
-// Empty has the server lose all that it has on its disk.
+// Empty makes the server lose everything on its disk.
 func (s *Server) Empty() {
 	s.tb.Helper()
 	s.Stop()
@@ -159,8 +158,8 @@ func (s *Server) Empty() {
 	s.Start()
 }
 
-// Snapshot notes what the server has on its disk. back has it lose what came later, as
-// one whose machine lost its power before it was synced.
+// Snapshot records what the server has on disk. back makes the server lose everything later,
+// like a machine that loses power before a sync.
 func (s *Server) Snapshot() (back func()) {
 	s.tb.Helper()
 	was := filepath.Join(s.tb.TempDir(), "snapshot")
@@ -175,8 +174,7 @@ func (s *Server) Snapshot() (back func()) {
 	return func() { copied(was, s.opts.StoreDir) }
 }
 
-// Refused is how many requests of JetStream's API the server has answered with
-// an error.
+// Refused returns how many requests to JetStream's API the server has answered with an error.
 func (s *Server) Refused() uint64 {
 	s.tb.Helper()
 	info, err := s.ns.Jsz(nil)

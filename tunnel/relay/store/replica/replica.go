@@ -1,6 +1,6 @@
-// Package replica is a node's copy of what a bucket has, by revisions: what is newer
-// replaces what is older, whichever comes first. Its listeners hear of changes in the
-// order of revisions. Where revisions and values come from is its callers'.
+// Package replica holds a node's copy of the contents of a bucket. Newer revisions replace
+// older ones, in whatever order they arrive, and listeners learn of changes in the order of
+// revisions. Its callers supply the revisions and values.
 package replica
 
 import (
@@ -11,46 +11,46 @@ import (
 	"adit/internal/monotime"
 )
 
-// Replica is a copy of the values of one type under keys. All methods may be called
-// from several goroutines.
+// Replica is a copy of the values of one type, by key. Its methods are safe for concurrent
+// use.
 type Replica[T any] struct {
-	memory time.Duration // how long a removal is remembered
+	memory time.Duration // how long removals are remembered
 
-	// order is held from a change until all are told of it, so that they hear of
-	// changes in the order of revisions, and whoever makes one goes on only when they
-	// have heard of it. It is taken before mu.
+	// order is held from a change until all listeners have been told of it. Listeners thus
+	// learn of changes in the order of revisions, and whoever makes a change continues only
+	// after that. It is acquired before mu.
 	order   sync.Mutex
 	mu      sync.RWMutex
 	entries map[string]entry[T]
-	cleared time.Duration // when removals were last forgotten, by monotime.Now
+	cleared time.Duration // when old removals were last dropped, by monotime.Now
 	changed []func(key string, value T, exists bool)
 }
 
-// entry is a value and its revision. A removed one stays for a while, so that an
-// older write that is still under way to us does not bring it back, nor does a
-// server that lags and knows of no removal.
+// entry is a value and its revision. A removed one is kept for a while, so that neither an
+// older write that is still on its way here nor a lagging server that does not know of the
+// removal brings it back.
 type entry[T any] struct {
 	value   T
 	rev     uint64
 	removed bool
-	at      time.Duration // when we heard of the removal, by monotime.Now
+	at      time.Duration // when this node learned of the removal, by monotime.Now
 	written time.Time     // see Entry
 }
 
-// Entry is what is known of a key.
+// Entry is what is known about a key.
 type Entry[T any] struct {
 	Value    T
 	Revision uint64 // of the value, or of its removal
 	Removed  bool
-	Written  time.Time // by the bucket's clock; zero: not known
+	Written  time.Time // by the bucket's clock; zero: unknown
 }
 
-// New is a replica of nothing yet, which remembers a removal for a time.
+// New returns an empty replica that remembers removals for the given time.
 func New[T any](memory time.Duration) *Replica[T] {
 	return &Replica[T]{memory: memory, entries: make(map[string]entry[T])}
 }
 
-// Set takes the value of a revision, unless something as new is known.
+// Set records the value of a revision, unless that revision or a newer one is already known.
 func (r *Replica[T]) Set(key string, v T, rev uint64) {
 	r.order.Lock()
 	defer r.order.Unlock()
@@ -73,16 +73,16 @@ func (r *Replica[T]) tell(key string, v T, exists bool) {
 	}
 }
 
-// OnChange calls f for every change from now on, of this node or another. f
-// must not wait, and must not change the replica.
+// OnChange calls f for every change from now on, by this node or another. f must not block or
+// change the replica.
 func (r *Replica[T]) OnChange(f func(key string, value T, exists bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = append(r.changed[:len(r.changed):len(r.changed)], f)
 }
 
-// OnValues calls f with every value that is there, and then as OnChange does. No
-// change falls between the two.
+// OnValues calls f with every current value and then, like OnChange, for every change. It
+// misses no change in between.
 func (r *Replica[T]) OnValues(f func(key string, value T, exists bool)) {
 	r.order.Lock()
 	defer r.order.Unlock()
@@ -105,7 +105,7 @@ func (r *Replica[T]) Get(key string) (T, uint64, bool) {
 	return e.value, e.rev, ok && !e.removed
 }
 
-// Entry returns what is known of a key; false: nothing is.
+// Entry returns what is known about a key. It returns false if nothing is.
 func (r *Replica[T]) Entry(key string) (Entry[T], bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -113,8 +113,8 @@ func (r *Replica[T]) Entry(key string) (Entry[T], bool) {
 	return Entry[T]{Value: e.value, Revision: e.rev, Removed: e.removed, Written: e.written}, ok
 }
 
-// Date notes when a revision of a key was written, by the bucket's clock. It reports
-// whether that may be the write of this revision that is known.
+// Date records when a revision of a key was written, by the bucket's clock. It reports whether
+// the known write of this revision may be the same one.
 func (r *Replica[T]) Date(key string, rev uint64, written time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +129,8 @@ func (r *Replica[T]) Date(key string, rev uint64, written time.Time) bool {
 	return e.written.Equal(written)
 }
 
-// Revision is the newest of a key, of a value or its removal, that all listeners have been
-// told of, and whether there is a value; 0: nothing is known of it.
+// Revision returns the newest revision of a key that all listeners have been told of, and
+// whether it is a value rather than a removal. If nothing is known, rev is 0.
 func (r *Replica[T]) Revision(key string) (rev uint64, exists bool) {
 	r.order.Lock()
 	defer r.order.Unlock()
@@ -140,7 +140,7 @@ func (r *Replica[T]) Revision(key string) (rev uint64, exists bool) {
 	return e.rev, ok && !e.removed
 }
 
-// Newest is the highest revision that is known of.
+// Newest returns the highest known revision.
 func (r *Replica[T]) Newest() (rev uint64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -150,8 +150,8 @@ func (r *Replica[T]) Newest() (rev uint64) {
 	return rev
 }
 
-// Between are the revisions, by key, that are higher than one and no higher than another:
-// of values, and of removals that are remembered.
+// Between returns the revisions greater than low and at most high, by key, of values and
+// remembered removals.
 func (r *Replica[T]) Between(low, high uint64) map[string]uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -164,7 +164,7 @@ func (r *Replica[T]) Between(low, high uint64) map[string]uint64 {
 	return found
 }
 
-// Each calls f with every value, in no order, until it returns false.
+// Each calls f with every value, in no particular order, until f returns false.
 func (r *Replica[T]) Each(f func(key string, value T) bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -175,8 +175,8 @@ func (r *Replica[T]) Each(f func(key string, value T) bool) {
 	}
 }
 
-// Messages is how many messages of the bucket are known: values, and marks of removals that
-// were written after a time of its clock.
+// Messages returns how many of the bucket's messages are known: values, and removals that were
+// written after the given time of the bucket's clock.
 func (r *Replica[T]) Messages(after time.Time) (n uint64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -188,7 +188,7 @@ func (r *Replica[T]) Messages(after time.Time) (n uint64) {
 	return n
 }
 
-// Revisions are those of all values, by key.
+// Revisions returns the revisions of all values, by key.
 func (r *Replica[T]) Revisions() map[string]uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -201,8 +201,8 @@ func (r *Replica[T]) Revisions() map[string]uint64 {
 	return all
 }
 
-// Past reports whether a revision of a key has no value here any more: it was removed,
-// or something newer is known, or nothing at all.
+// Past reports whether a revision of a key has no value here any more, because it was removed,
+// something newer is known, or nothing is known.
 func (r *Replica[T]) Past(key string, rev uint64) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -210,7 +210,7 @@ func (r *Replica[T]) Past(key string, rev uint64) bool {
 	return !ok || e.removed || e.rev > rev
 }
 
-// Remove marks the value of a revision as removed, and what is older with it.
+// Remove records the removal of a revision, and of older ones with it.
 func (r *Replica[T]) Remove(key string, rev uint64) {
 	r.order.Lock()
 	defer r.order.Unlock()
@@ -233,8 +233,7 @@ func (r *Replica[T]) Remove(key string, rev uint64) {
 	}
 }
 
-// Forget drops the values of these revisions, by key, of which nothing tells that they
-// were removed.
+// Forget drops the values with the given revisions, by key, without recording a removal.
 func (r *Replica[T]) Forget(gone map[string]uint64) {
 	r.order.Lock()
 	defer r.order.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWhatIsNewerReplacesWhatIsOlder has revisions of one key come in any order.
+// TestWhatIsNewerReplacesWhatIsOlder delivers the revisions of one key in any order.
 func TestWhatIsNewerReplacesWhatIsOlder(t *testing.T) {
 	r := New[string](time.Hour)
 	r.Set("a", "first", 5)
@@ -44,7 +44,8 @@ func TestWhatIsNewerReplacesWhatIsOlder(t *testing.T) {
 	}
 }
 
-// TestARevisionIsOneThatListenersHaveHeard: until then a value is in memory, and not in force.
+// TestARevisionIsOneThatListenersHaveHeard checks that a value in memory does not count as in
+// force until listeners have been told.
 func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 	r := New[string](time.Hour)
 	hearing, hears, order := make(chan struct{}), make(chan struct{}), make(chan string, 2)
@@ -81,7 +82,7 @@ func TestARevisionIsOneThatListenersHaveHeard(t *testing.T) {
 	}
 }
 
-// TestForgottenIsWhatHasNotChangedSince has a value change while it is found to be gone.
+// TestForgottenIsWhatHasNotChangedSince changes a value while it is found to be missing.
 func TestForgottenIsWhatHasNotChangedSince(t *testing.T) {
 	r := New[string](time.Hour)
 	r.Set("gone", "x", 1)
@@ -99,7 +100,7 @@ func TestForgottenIsWhatHasNotChangedSince(t *testing.T) {
 	}
 }
 
-// TestTwoWritesOfOneRevisionAreToldApartByTheirTime, of which only the first is known.
+// TestTwoWritesOfOneRevisionAreToldApartByTheirTime knows only the first of the two.
 func TestTwoWritesOfOneRevisionAreToldApartByTheirTime(t *testing.T) {
 	r := New[string](time.Hour)
 	r.Set("a", "first", 5)

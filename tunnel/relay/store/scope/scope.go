@@ -1,5 +1,5 @@
-// Package scope says what a client may have: types of tunnels, names, ports, how many
-// and how much. It checks and compares; whoever counts is elsewhere.
+// Package scope describes what a client may have: types of tunnels, names, ports, and limits
+// on number and volume. It validates and compares; counting is done elsewhere.
 package scope
 
 import (
@@ -10,43 +10,44 @@ import (
 	"time"
 )
 
-// Scope is what a client may have. The zero value bounds nothing.
+// Scope is what a client may have. The zero value sets no limits.
 type Scope struct {
-	// Types are tunnel types; empty: all.
+	// Types are the allowed tunnel types; empty means all.
 	Types []string `json:"types,omitempty"`
-	// Domains are patterns: a full name, a label under the relay's domain,
-	// "*.NAME" for all names under one, "shop-*" for a part of a label; empty: all.
+	// Domains are patterns: a full name, a label under the relay's domain, "*.NAME" for all
+	// names under one, "shop-*" for a part of a label. Empty means all.
 	Domains []string `json:"domains,omitempty"`
-	// Ports are single ports and ranges, as 20000-20010; empty: all.
+	// Ports are single ports and ranges such as 20000-20010; empty means all.
 	Ports []string `json:"ports,omitempty"`
-	// Tunnels is how many may run at once, of all the client's agents; 0: not bounded.
+	// Tunnels is how many tunnels of all the client's agents may run at once; 0 means no
+	// limit.
 	Tunnels int `json:"tunnels,omitempty"`
-	// Expires is when the client's right to connect ends; zero: it does not.
+	// Expires is when the client's right to connect ends; zero means never.
 	Expires time.Time `json:"expires_at,omitzero"`
-	// Bandwidth is bytes a second in each direction, of all visitors of the
-	// client at one node; 0: not bounded.
+	// Bandwidth is in bytes per second, in each direction, for all of the client's visitors at
+	// one node; 0 means no limit.
 	Bandwidth int64 `json:"bandwidth,omitempty"`
-	// Monthly is how many bytes visitors may move in a month, both directions
-	// together; 0: not bounded. OverQuota is what happens then.
+	// Monthly is how many bytes visitors may move in a month, both directions together; 0
+	// means no limit. OverQuota says what happens after that.
 	Monthly   int64  `json:"monthly_bytes,omitempty"`
 	OverQuota string `json:"over_quota,omitempty"`
-	// Throttle is the bandwidth of OverThrottle. If zero, DefaultThrottle.
+	// Throttle is the bandwidth used by OverThrottle. If zero, DefaultThrottle.
 	Throttle int64 `json:"throttle_bandwidth,omitempty"`
-	// OwnPolicies lets the client's agents set the policies of their tunnels.
+	// OwnPolicies allows the client's agents to set the policies of their tunnels.
 	OwnPolicies bool `json:"own_policies,omitempty"`
-	// UnprovedDomains lets the client have names outside of the relay's domain
-	// without a DNS record that proves them its.
+	// UnprovedDomains allows the client to have names outside the relay's domain without
+	// proving them by a DNS record.
 	UnprovedDomains bool `json:"unproved_domains,omitempty"`
 }
 
-// What happens to a client over its quota.
+// Values of OverQuota: what happens to a client over its quota.
 const (
 	OverWarn     = "warn"
 	OverThrottle = "throttle"
 	OverStop     = "stop"
 )
 
-// DefaultThrottle is in bytes a second.
+// DefaultThrottle is in bytes per second.
 const DefaultThrottle = 128 << 10
 
 const (
@@ -54,14 +55,14 @@ const (
 	minBandwidth = 1024
 )
 
-// Error is a scope's first fault.
+// Error is the first fault of a scope.
 type Error struct{ Field, Message string }
 
 func (e *Error) Error() string { return e.Field + ": " + e.Message }
 
 var scopeTypes = []string{"http", "https", "tls", "tcp", "udp"}
 
-// Check brings a scope into its stored form and finds the first fault.
+// Check normalises a scope for storage and returns its first fault.
 func (s *Scope) Check() error {
 	bad := func(field, format string, args ...any) error {
 		return &Error{"scope." + field, fmt.Sprintf(format, args...)}
@@ -138,8 +139,8 @@ func (s Scope) AllowsType(kind string) bool {
 	return len(s.Types) == 0 || slices.Contains(s.Types, kind)
 }
 
-// AllowsDomain reports whether the client may have a full name; a pattern of one
-// label is under base, the relay's domain.
+// AllowsDomain reports whether the client may have a full name. Patterns of one label are
+// relative to base, the relay's domain.
 func (s Scope) AllowsDomain(name, base string) bool {
 	return len(s.Domains) == 0 || slices.ContainsFunc(s.Domains, func(p string) bool { return matchDomain(p, name, base) })
 }
@@ -156,7 +157,7 @@ func matchDomain(pattern, name, base string) bool {
 	return rest == tail && matchLabel(head, label)
 }
 
-// matchLabel matches one label; each * is for any characters, none too.
+// matchLabel matches one label; each * stands for any number of characters.
 func matchLabel(pattern, label string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -176,8 +177,8 @@ func matchLabel(pattern, label string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// GivenDomain is where names that the relay chooses for the client may be: the
-// name under which one label is added, or exact names to choose from.
+// GivenDomain returns what the relay may choose from when it gives the client a name: a name
+// under which to add one label, or a list of exact names.
 func (s Scope) GivenDomain(base string) (under string, exact []string) {
 	if s.AllowsDomain("x."+base, base) && s.AllowsDomain("y1."+base, base) {
 		return base, nil

@@ -86,8 +86,8 @@ func TestGivenNamesAreWhereTheScopeAllowsThem(t *testing.T) {
 	}
 }
 
-// FuzzScope holds that a pattern that is let in names at least itself, with
-// something in the place of each star, and that nothing panics.
+// FuzzScope checks that an accepted pattern matches at least itself, with something in place
+// of each star, and that nothing panics.
 func FuzzScope(f *testing.F) {
 	f.Add("*.example.com", "shop-1.example.com")
 	f.Add("a*b*c", "abc")

@@ -1,6 +1,6 @@
-// Package seal closes values with the operator's secret, so that whoever reads a
-// disk or traffic does not have them. What a value is called is sealed with it. Who
-// closes what, and in which form it is kept, is the caller's.
+// Package seal encrypts values with the operator's secret, so that someone who reads a disk or
+// traffic does not obtain them. A value's name is authenticated with it. The caller decides
+// who seals what, and how it is stored.
 package seal
 
 import (
@@ -13,25 +13,25 @@ import (
 	"fmt"
 )
 
-// prefix begins a value that is sealed; no PEM text does.
+// prefix begins every sealed value. No PEM text begins with it.
 var prefix = []byte("adit-sealed-1:")
 
-// errNoSecret is the error about a sealed value without the secret for it.
+// errNoSecret is returned for a sealed value if the secret is not configured.
 var errNoSecret = errors.New("it is sealed with a secret; set nats.secret_file to the other nodes' file")
 
-// Seal is AES-256-GCM under a key made from the operator's secret. What a value
-// is called is authenticated with it, so that none passes for another. A nil Seal,
-// of a relay without a secret, opens nothing.
+// Seal is AES-256-GCM with a key derived from the operator's secret. A value's name is
+// authenticated with it, so that no value can pass for another. A nil Seal, for a relay
+// without a secret, opens nothing.
 type Seal struct{ aead cipher.AEAD }
 
-// New is the seal of a secret; nil without one.
+// New returns the Seal for a secret, or nil if the secret is empty.
 func New(secret []byte) *Seal {
 	if len(secret) == 0 {
 		return nil
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, "adit relay settings", 32)
 	if err != nil {
-		panic(err) // the length is in bounds
+		panic(err) // the length is valid
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -47,12 +47,12 @@ func New(secret []byte) *Seal {
 // Is reports whether a value is sealed.
 func Is(v []byte) bool { return bytes.HasPrefix(v, prefix) }
 
-// Close seals a value of a name; s is not nil.
+// Close seals a value under a name. s must not be nil.
 func (s *Seal) Close(name string, v []byte) []byte {
 	return s.aead.Seal(bytes.Clone(prefix), nil, v, []byte(name))
 }
 
-// Open undoes Close of a value that Is sealed, under the same name.
+// Open opens a value that Close has sealed under the same name.
 func (s *Seal) Open(name string, v []byte) ([]byte, error) {
 	if s == nil {
 		return nil, errNoSecret

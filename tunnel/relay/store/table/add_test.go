@@ -6,8 +6,8 @@ import (
 	"adit/tunnel/relay/store/bucket"
 )
 
-// TestWhatIsThereIsNotAddedAnew writes at a node that has not heard what is there: another's
-// value stays, and a removal is no value.
+// TestWhatIsThereIsNotAddedAnew writes at a node that does not know what is there. Another
+// node's value stays, and a removal does not count as a value.
 func TestWhatIsThereIsNotAddedAnew(t *testing.T) {
 	tab := begin(t).table(t, "claims")
 	add := func(key, value string, repeated bool) (uint64, error) {

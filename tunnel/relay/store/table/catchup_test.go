@@ -7,8 +7,7 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestCatchUpReadsWhatTheWatchDoesNotBring has one of two nodes served by a server that
-// lags.
+// TestCatchUpReadsWhatTheWatchDoesNotBring has one of two nodes use a server that lags.
 func TestCatchUpReadsWhatTheWatchDoesNotBring(t *testing.T) {
 	url := natstest.Start(t).URL()
 	a, b := begin(t, url), begin(t, url)

@@ -9,9 +9,9 @@ import (
 	"adit/tunnel/relay/store/leader"
 )
 
-// Change replaces the value of a key by what f makes of it, also where several
-// nodes do so at once: f may be called again. exists is false where there is
-// none yet.
+// Change replaces the value of a key by what f makes of it, even if several nodes do so at the
+// same time; f may therefore be called more than once. exists is false if there is no value
+// yet.
 func (t *Table[T]) Change(ctx context.Context, key string, f func(v T, exists bool) (T, error)) (T, error) {
 	var none T
 	for seen := (bucket.Contest{}); ; {
@@ -34,18 +34,18 @@ func (t *Table[T]) Change(ctx context.Context, key string, f func(v T, exists bo
 		if !errors.Is(err, bucket.ErrConflict) {
 			return next, err
 		}
-		if _, err := t.Refresh(ctx, key); err != nil { // another was first: the watch may be behind
+		if _, err := t.Refresh(ctx, key); err != nil { // another writer was first: the watch may be behind
 			return none, err
 		}
 	}
 }
 
-// Against says what a change has against what it would replace; it may be asked
-// more than once. Nil has nothing.
+// Against returns an error if a change must not replace the existing value. It may be called
+// more than once. A nil Against allows everything.
 type Against[T any] func(v T, exists bool) error
 
-// Unless makes a change, and once more if it has something against what is there:
-// the memory may be behind with what was read at another node.
+// Unless makes a change, unless against returns an error. In that case it refreshes the value
+// and asks once more, since the memory may be behind what was read at another node.
 func (t *Table[T]) Unless(ctx context.Context, key string, against Against[T], change func(Against[T]) error) error {
 	if against == nil {
 		return change(func(T, bool) error { return nil })
@@ -65,8 +65,8 @@ func (t *Table[T]) Unless(ctx context.Context, key string, against Against[T], c
 	return change(against)
 }
 
-// Refresh takes what the bucket's leader has under a key that the memory was found
-// to be behind with, and reports whether that is a value.
+// Refresh takes in what the bucket's leader has under a key for which the memory was found to
+// be behind. It reports whether that is a value.
 func (t *Table[T]) Refresh(ctx context.Context, key string) (there bool, err error) {
 	w, ok, err := t.latest(ctx, key)
 	if !ok || err != nil {
@@ -75,8 +75,8 @@ func (t *Table[T]) Refresh(ctx context.Context, key string) (there bool, err err
 	return !w.Removed, t.takeWritten(w)
 }
 
-// latest is what the bucket's leader has under a key; false without anything. It
-// is asked once more while the cluster has no leader.
+// latest returns what the bucket's leader has under a key, or false if there is nothing. It
+// retries while the cluster has no leader.
 func (t *Table[T]) latest(ctx context.Context, key string) (w leader.Written, ok bool, err error) {
 	_, _, err = bucket.Again(ctx, func(ctx context.Context) (uint64, error) {
 		w, ok, err = t.leader.Get(ctx, key)
@@ -85,10 +85,10 @@ func (t *Table[T]) latest(ctx context.Context, key string) (w leader.Written, ok
 	return w, ok, err
 }
 
-// add writes a value under a key that has none; repeated, if that was tried
-// before, so that what is there may be of a try whose answer was lost. The library's
-// Create asks any server of the bucket whether what is there is the marker of a
-// removal, and one that lags knows of no removal.
+// add writes a value under a key that has none. repeated says that this was tried before, so
+// an existing value may stem from an attempt whose answer was lost. The library's Create is
+// not used: it asks any server of the bucket whether the key was removed, and a server that
+// lags does not know of the removal.
 func (t *Table[T]) add(ctx context.Context, key string, data []byte, repeated bool) (uint64, error) {
 	rev, err := t.kv.Update(ctx, key, data, 0)
 	if !bucket.IsConflict(err) {
@@ -106,7 +106,7 @@ func (t *Table[T]) add(ctx context.Context, key string, data []byte, repeated bo
 	return 0, err
 }
 
-// List returns all values, in no order.
+// List returns all values, in no particular order.
 func (t *Table[T]) List() []T {
 	list := []T{}
 	t.Each(func(_ string, v T) bool { list = append(list, v); return true })
@@ -118,7 +118,7 @@ func (t *Table[T]) Drop(ctx context.Context, key string) error {
 	return t.DropUnless(ctx, key, func(T, bool) error { return nil })
 }
 
-// DropUnless is Drop, unless it has something against what is there.
+// DropUnless is Drop, unless against returns an error.
 func (t *Table[T]) DropUnless(ctx context.Context, key string, against func(v T, exists bool) error) error {
 	for seen := (bucket.Contest{}); ; {
 		v, rev, ok := t.Get(key)

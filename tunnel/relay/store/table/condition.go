@@ -11,47 +11,47 @@ import (
 	"adit/tunnel/relay/store/leader"
 )
 
-// keepUpEvery is how often a node asks whether its watches have brought all there is.
+// keepUpEvery is how often a node checks whether its watches have brought everything.
 const keepUpEvery = 5 * time.Second
 
-// Condition is how a store is that nodes share.
+// Condition is the state of a store that nodes share.
 type Condition string
 
 // Conditions of a store.
 const (
 	Here Condition = "here"
-	// Silent is a store of which a part does not answer: nothing can be changed there now.
+	// Silent means that a part of the store does not answer: nothing can be changed there now.
 	Silent Condition = "silent"
-	// Full is a store that has no room for what is written.
+	// Full means that the store has no room for writes.
 	Full Condition = "full"
-	// Lost is one of which a part is not there any more, or in whose place there is another:
-	// another relay's, or what was restored. What is known of it stays in memory.
+	// Lost means that a part of the store is gone, or has been replaced: by another relay's,
+	// or by one that was restored. What is known of it stays in memory.
 	Lost Condition = "lost"
 )
 
-// conditions are what a Set finds out about its store.
+// conditions is what a Set finds out about its store.
 type conditions struct {
 	id    string                                // see Set.Of
-	which func(context.Context) (string, error) // its id now
+	which func(context.Context) (string, error) // returns the store's current ID
 
 	mu   sync.Mutex
-	last Condition // when it was asked last
-	now  Condition // when it was asked last but one, and since; empty: Here
+	last Condition // when last checked
+	now  Condition // the condition in force: found twice in a row; empty: Here
 }
 
-// Of says which store the tables are of, by an id that is made with it, and has KeepUp
-// ask for it: another answer says that another store is in its place, as one that was
-// brought back and that no node has begun yet, which has none. It is called before a table
-// is opened.
+// Of says which store the tables belong to, by an ID that is created with the store, and makes
+// KeepUp check it by calling which. A different answer means that another store has taken its
+// place; a store that was restored and not yet started by any node has no ID. Of must be
+// called before a table is opened.
 func (s *Set) Of(id string, which func(context.Context) (string, error)) {
 	s.conditions.id, s.conditions.which = id, which
 }
 
-// ID is which store the tables are of; empty where Of did not say.
+// ID returns the ID of the store that the tables belong to; empty if Of was not called.
 func (s *Set) ID() string { return s.conditions.id }
 
-// Condition is what the store is like, as KeepUp has found twice, so that a server that
-// has just started and does not know its buckets yet is not believed.
+// Condition returns the state of the store that KeepUp has found twice in a row, so that a
+// server that has just started and does not know its buckets yet is not believed.
 func (s *Set) Condition() Condition {
 	s.conditions.mu.Lock()
 	defer s.conditions.mu.Unlock()
@@ -61,9 +61,9 @@ func (s *Set) Condition() Condition {
 	return s.conditions.now
 }
 
-// KeepUp reads from the buckets' leaders what the watches do not bring, now and until
-// life ends. Any server that keeps a bucket serves watches of it, and one that lost its
-// way in a crash serves old values for minutes and does not know.
+// KeepUp reads from the buckets' leaders what the watches do not bring, now and until life
+// ends. Any server that keeps a bucket serves watches of it, and one that fell behind in a
+// crash may serve old values for minutes without knowing.
 func (s *Set) KeepUp(life context.Context) {
 	tick := time.NewTicker(keepUpEvery)
 	defer tick.Stop()
@@ -80,8 +80,8 @@ func (s *Set) KeepUp(life context.Context) {
 	}
 }
 
-// refuse returns bucket.ErrLost if the store is lost: what has another store's revision
-// is not taken into memory, and would be said to be done and not be in force.
+// refuse returns bucket.ErrLost if the store is lost. Revisions of another store are not taken
+// into memory, so a write to it would be reported as done without taking effect.
 func (s *Set) refuse(table string) error {
 	if s.Condition() != Lost || s.living(table) {
 		return nil
@@ -93,8 +93,8 @@ func (s *Set) living(table string) bool { return slices.Contains(s.cfg.Living, t
 
 var errAnother = errors.New("another store is in the place of the one that was opened")
 
-// ask has each table keep up, all at once, as each may wait for a leader that does not
-// answer, and returns the worst of what that says of the store.
+// ask makes all tables keep up, concurrently, since each may wait for a leader that does not
+// answer. It returns the worst condition that results.
 func (s *Set) ask(ctx context.Context) Condition {
 	all := s.all()
 	found := make(chan Condition)
@@ -111,7 +111,7 @@ func (s *Set) ask(ctx context.Context) Condition {
 	return now
 }
 
-// theirs returns errAnother if the store is another than it was.
+// theirs returns errAnother if the store has been replaced.
 func (s *Set) theirs(ctx context.Context) error {
 	id, err := s.conditions.which(ctx)
 	if err == nil && id != s.conditions.id {
@@ -125,7 +125,7 @@ func (s *Set) isOwn(ctx context.Context) bool {
 	return s.theirs(ctx) == nil
 }
 
-// conditionOf is what an error says that came of asking.
+// conditionOf returns the condition that follows from the error of a check.
 func conditionOf(err error) Condition {
 	switch {
 	case err == nil:
@@ -145,7 +145,7 @@ func worse(a, b Condition) Condition {
 	return Here
 }
 
-// found takes in what the store is like, and tells of it once it was so twice.
+// found records the result of a check, and reports the condition once it has been found twice.
 func (s *Set) found(now Condition) {
 	c := &s.conditions
 	c.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestConditionIsBelievedTheSecondTime and told of once.
+// TestConditionIsBelievedTheSecondTime also checks that it is reported once.
 func TestConditionIsBelievedTheSecondTime(t *testing.T) {
 	var log bytes.Buffer
 	s := NewSet(Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -46,7 +46,7 @@ func TestConditionIsBelievedTheSecondTime(t *testing.T) {
 	}
 }
 
-// TestConditionIsThatOfItsWorstPart of a store whose relay may be another one.
+// TestConditionIsThatOfItsWorstPart also considers whether the store may have been replaced.
 func TestConditionIsThatOfItsWorstPart(t *testing.T) {
 	n := begin(t, natstest.Start(t).URL())
 	tab := n.table(t, "policies")
@@ -72,7 +72,7 @@ func TestConditionIsThatOfItsWorstPart(t *testing.T) {
 	}
 }
 
-// TestAnotherStoreIsNoticed, also one that does not say which it is: what says so is gone.
+// TestAnotherStoreIsNoticed also covers a store without an ID.
 func TestAnotherStoreIsNoticed(t *testing.T) {
 	var says string
 	var fails error
@@ -114,8 +114,8 @@ func (t together) keepUp(context.Context) error {
 	return t.err
 }
 
-// TestTablesAreAskedAtOnce so that one that does not answer keeps none of the others
-// waiting.
+// TestTablesAreAskedAtOnce checks that a table that does not answer does not hold up the
+// others.
 func TestTablesAreAskedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which ends where all wait for each other
 		s := NewSet(Config{Log: slog.New(slog.DiscardHandler)})

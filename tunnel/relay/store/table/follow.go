@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// noticeGrace is how long a watch may take to bring the write that a notice
-	// tells of.
+	// noticeGrace is how long a watch may take to bring a write that a notice has announced.
 	noticeGrace = 250 * time.Millisecond
-	fetchTime   = 2 * time.Second // to read what a notice tells of, or when a bucket was made
+	fetchTime   = 2 * time.Second // to read what a notice announces, or when a bucket was created
 	followRetry = 200 * time.Millisecond
 	followBegin = 1500 * time.Millisecond // to begin a watch, at first
-	followRead  = 15 * time.Second        // and to read the bucket
-	// followSilence is how long a watch may bring nothing while a bucket is read. The
-	// end of what a bucket has is told by counting, and the count that a server gives
-	// can be too high: then the end never comes, and all is there.
+	followRead  = 15 * time.Second        // to read the bucket after that
+	// followSilence is how long a watch may be silent while a bucket is read. The end of the
+	// bucket is found by counting, and the count that a server gives may be too high. In that
+	// case the end is never reported although everything has arrived.
 	followSilence = 5 * time.Second
-	// copyTime is how much later than another a server may have made a bucket.
+	// copyTime is how much later than another a server may have created its replica of a
+	// bucket.
 	copyTime = 10 * time.Second
-	// ownMemory is how long a removal is remembered where one server serves all.
+	// ownMemory is how long removals are remembered if there is only one server.
 	ownMemory = time.Minute
 )
 
 var errWatchEnded = errors.New("the watch ended")
 
-// Open opens a table of a set, and reads its bucket. It is followed until life ends.
+// Open opens a table of a set and reads its bucket. The bucket is followed until life ends.
 func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], error) {
 	kv, err := s.cfg.Engine.Bucket(ctx, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 		t.log.Debug("another bucket in place of this one will not be told from it", "error", err)
 	}
 	w, err := t.read(ctx, life, 0)
-	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server went
+	for errors.Is(err, errWatchEnded) && bucket.Rested(ctx) { // its server has gone
 		w, err = t.read(ctx, life, 0)
 	}
 	if err != nil {
@@ -70,8 +70,9 @@ func Open[T any](ctx, life context.Context, s *Set, name string) (*Table[T], err
 	return t, nil
 }
 
-// read begins a watch and takes in what the bucket has, in the given try after
-// the store was opened. At 0, as it opens, a value that does not parse is an error.
+// read begins a watch and takes in the contents of the bucket. try counts the attempts since
+// the store was opened. In attempt 0, while the store is being opened, a value that does not
+// parse is an error.
 func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 	strict := try == 0
 	r := t.beginReading()
@@ -108,16 +109,16 @@ func (t *Table[T]) read(ctx, life context.Context, try int) (*watch, error) {
 			w.stop()
 			return nil, fmt.Errorf("read store of %s: %w", t.name, errWatchEnded)
 		case <-ctx.Done():
-			w.stop() // what it has read stays: all of it is true
+			w.stop() // keep what has been read: all of it is valid
 			return nil, fmt.Errorf("read store of %s: %w", t.name, ctx.Err())
 		}
 	}
 }
 
-// begin begins a watch. As the store opens it is tried until ctx ends: a cluster
-// that has just started answers for one bucket and not yet for the next.
+// begin begins a watch. While the store is being opened, it retries until ctx ends, because a
+// cluster that has just started may answer for one bucket before it answers for the next.
 func (t *Table[T]) begin(ctx, life context.Context, try int) (w *watch, err error) {
-	if try > 0 { // the caller tries again, and a request that is lost is not answered later
+	if try > 0 { // the caller retries, and a lost request is never answered
 		ctx, cancel := context.WithTimeout(ctx, followBegin<<min(try-1, 3))
 		defer cancel()
 		return t.watch(ctx, life)
@@ -129,24 +130,24 @@ func (t *Table[T]) begin(ctx, life context.Context, try int) (w *watch, err erro
 	return w, err
 }
 
-// watch is a bucket's changes, after what it has.
+// watch delivers a bucket's contents, followed by its changes.
 type watch struct {
 	updates <-chan jetstream.KeyValueEntry
 	end     context.CancelFunc
 }
 
-// stop ends the watch. What is under way is thrown away, or it would keep the
+// stop ends the watch. It discards pending entries, which would otherwise keep the
 // subscription from ending.
 func (w *watch) stop() {
 	w.end()
-	go func() { // until the subscription has ended, with the connection at the latest
+	go func() { // ends with the subscription, or with the connection at the latest
 		for range w.updates {
 		}
 	}()
 }
 
-// watch begins a watch, within ctx; it lasts as long as life. ctx bounds the wait
-// because a request is never answered if its server dies, and the library waits.
+// watch begins a watch within ctx. The watch lasts as long as life. ctx limits the wait
+// because the library waits for an answer that never comes if the server dies.
 func (t *Table[T]) watch(ctx, life context.Context) (*watch, error) {
 	own, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)
@@ -158,25 +159,25 @@ func (t *Table[T]) watch(ctx, life context.Context) (*watch, error) {
 	return &watch{w.Updates(), end}, nil
 }
 
-// has reports whether the bucket's leader has a value under a key, or the marker of a
-// removal.
+// has reports whether the bucket's leader has a value, or the marker of a removal, under a
+// key.
 func (t *Table[T]) has(ctx context.Context, key string) (bool, error) {
 	_, ok, err := t.leader.Get(ctx, key)
 	return ok, err
 }
 
-// forget drops what a bucket that was read no longer has, if it is the one that was
-// opened: one that was made since in place of a lost one says nothing of it. Of what is
-// newer than all that was read the leader is asked, since the server that was read may lag
-// behind. What is newer than all that the leader ever had, or what it has or cannot be
-// asked of, stays.
+// forget drops the values that a bucket no longer contained when it was read, provided that it
+// is the bucket that was opened: one created since in place of a lost one says nothing about
+// them. For values newer than everything that was read, the leader is asked, since the server
+// that was read may lag behind. Values stay if they are newer than everything that the leader
+// has ever had, if the leader has them, or if it cannot be asked.
 func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top uint64) {
 	if len(missing) > 0 && t.isAnother(ctx) {
 		t.log.Error("what the store had is lost, and there is another in its place; this node goes on with what it knows: "+
 			"bring the backup back, and then restart the node", "table", t.name)
 		return
 	}
-	var last uint64 // asked when there is something to ask of
+	var last uint64 // asked for only when needed
 	for key, rev := range missing {
 		if rev <= top {
 			continue
@@ -195,8 +196,8 @@ func (t *Table[T]) forget(ctx context.Context, missing map[string]uint64, top ui
 	t.memory.Forget(missing)
 }
 
-// isAnother reports whether the bucket was made since the table was opened. A server may
-// make its copy a moment after the others.
+// isAnother reports whether the bucket was created after the table was opened. A server may
+// create its replica slightly later than the others.
 func (t *Table[T]) isAnother(ctx context.Context) bool {
 	if t.made.IsZero() {
 		return false
@@ -207,7 +208,7 @@ func (t *Table[T]) isAnother(ctx context.Context) bool {
 	return err == nil && made.After(t.made.Add(copyTime))
 }
 
-// follow takes what the watch brings, and begins a new one when it is stale.
+// follow takes in what the watch delivers, and begins a new watch when this one is stale.
 func (t *Table[T]) follow(life context.Context, w *watch) {
 	for {
 		select {
@@ -234,7 +235,7 @@ func (t *Table[T]) follow(life context.Context, w *watch) {
 	}
 }
 
-// anew replaces a watch; it tries until life ends, and then returns nil.
+// anew replaces a watch. It tries until life ends, and then returns nil.
 func (t *Table[T]) anew(life context.Context, old *watch) *watch {
 	if old != nil {
 		old.stop()
@@ -257,7 +258,7 @@ func (t *Table[T]) anew(life context.Context, old *watch) *watch {
 	return nil
 }
 
-// refollow has the table begin a new watch.
+// refollow makes the table begin a new watch.
 func (t *Table[T]) refollow() {
 	select {
 	case t.stale <- struct{}{}:
@@ -265,7 +266,7 @@ func (t *Table[T]) refollow() {
 	}
 }
 
-// noticed begins a new watch if the one there is does not bring a write in time.
+// noticed begins a new watch if the current one does not bring a write in time.
 func (t *Table[T]) noticed(n notice) {
 	if t.knows(n) {
 		return
@@ -279,8 +280,8 @@ func (t *Table[T]) noticed(n notice) {
 	})
 }
 
-// fetch reads what a notice tells of by itself: any server that keeps the bucket
-// answers, while a watch may have to wait for a new leader.
+// fetch reads the write that a notice announces. Any server that keeps the bucket can answer,
+// while a watch may have to wait for a new leader.
 func (t *Table[T]) fetch(n notice) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
@@ -300,7 +301,7 @@ func (t *Table[T]) knows(n notice) bool {
 	return t.memory.Past(n.Key, n.Revision)
 }
 
-// see takes what the watch brings.
+// see takes in an entry that the watch delivered.
 func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
 	rev := e.Revision()
 	if rev > t.seen.Load() {
@@ -313,8 +314,8 @@ func (t *Table[T]) see(e jetstream.KeyValueEntry) error {
 	return err
 }
 
-// take takes what the bucket has under one key. It says nothing of how far the
-// watch has come.
+// take takes in what the bucket has under one key, without recording how far the watch has
+// come.
 func (t *Table[T]) take(e jetstream.KeyValueEntry) error {
 	c := Change{Key: e.Key(), Revision: e.Revision(), Removed: e.Operation() != jetstream.KeyValuePut, Value: e.Value()}
 	return t.takeDated(c, e.Created())

@@ -14,8 +14,8 @@ import (
 	"adit/tunnel/relay/store/replica"
 )
 
-// TestRereadForgetsWhatIsGone has a table read its bucket anew after a key went
-// without its watch's knowing.
+// TestRereadForgetsWhatIsGone has a table read its bucket again after a key has disappeared
+// without the watch noticing.
 func TestRereadForgetsWhatIsGone(t *testing.T) {
 	tab := begin(t).table(t, "policies")
 	for _, key := range []string{"domain.a", "domain.b", "domain.c"} {
@@ -36,8 +36,8 @@ func TestRereadForgetsWhatIsGone(t *testing.T) {
 	eventually(t, "all is back", func() bool { return len(tab.List()) == 3 })
 }
 
-// TestNewestValueIsForgottenWhenItIsGone has a node come back after so long that
-// nothing tells of a removal any more, and of the newest value at that.
+// TestNewestValueIsForgottenWhenItIsGone has a node come back after so long that nothing shows
+// the removal any more, and it is the newest value that was removed.
 func TestNewestValueIsForgottenWhenItIsGone(t *testing.T) {
 	tab := begin(t).table(t, "clients")
 	put(t, tab, "kept", "active")
@@ -89,8 +89,8 @@ func purge(t *testing.T, tab *Table[string], key string) {
 	}
 }
 
-// TestOpenWaitsForABucket has a cluster that made a bucket and does not answer
-// for it yet, as one that has just started.
+// TestOpenWaitsForABucket has a cluster that has created a bucket but does not answer for it
+// yet, having just started.
 func TestOpenWaitsForABucket(t *testing.T) {
 	n := begin(t)
 	put(t, n.table(t, "policies"), "domain.a", "{}")
@@ -124,7 +124,7 @@ type endedWatch struct {
 
 func (w endedWatch) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
 
-// TestOpenReadsAgainWhenAWatchEnds has the server go that a bucket is read from.
+// TestOpenReadsAgainWhenAWatchEnds stops the server that a bucket is being read from.
 func TestOpenReadsAgainWhenAWatchEnds(t *testing.T) {
 	n := begin(t)
 	put(t, n.table(t, "policies"), "domain.a", "{}")
@@ -159,7 +159,7 @@ func (m *miscounted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (
 	return endedWatch{w, updates}, nil
 }
 
-// TestABucketIsReadThoughItsEndIsNotTold opens a store on servers that count wrong.
+// TestABucketIsReadThoughItsEndIsNotTold opens a store on servers that count wrongly.
 func TestABucketIsReadThoughItsEndIsNotTold(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	n := begin(t)
@@ -204,7 +204,7 @@ func TestOneKeyDoesNotTellHowFarTheWatchIs(t *testing.T) {
 }
 
 // TestAnotherBucketIsNotTakenForAnEmptiedOne has the servers lose a bucket, and somebody
-// make one of its name: what a node has in memory is all there is of the old one.
+// create one with the same name. What a node has in memory is all that is left of the old one.
 func TestAnotherBucketIsNotTakenForAnEmptiedOne(t *testing.T) {
 	n := begin(t, natstest.Start(t).URL())
 	tab := n.table(t, "policies")

@@ -9,18 +9,18 @@ import (
 	"adit/tunnel/relay/store/leader"
 )
 
-// How long CatchUp waits for the watch, and how often it looks.
+// How long CatchUp waits for the watch, and how often it checks.
 const (
 	catchUpGrace = 500 * time.Millisecond
 	catchUpEvery = 2 * time.Millisecond
 )
 
-// keepUp reads what the bucket had when it was asked before and no watch has
-// brought yet; the first time what it has now, since the bucket was read. Without
-// a leader there is nothing newer. The error is of a bucket that could not be asked.
+// keepUp reads what the bucket contained at the previous call and no watch has brought since.
+// The first time, it reads what has been written since the bucket was read. Without a leader
+// there is nothing newer. It returns an error if the bucket could not be asked.
 func (t *Table[T]) keepUp(ctx context.Context) error {
 	known, messages := t.memory.Newest(), t.memory.Messages(t.asked.Add(-touchTime))
-	seen := t.seen.Load() // before the leader is asked: the watch may bring more than it has now
+	seen := t.seen.Load() // before the leader is asked: the watch may bring more than it reports
 	state, err := t.leader.State(ctx)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 		return errAnother
 	}
 	t.touch.renew()
-	if seen > newest { // of what was lost: nothing is known of what comes in its place
+	if seen > newest { // lost writes: nothing is known of those that replace them
 		t.seen.CompareAndSwap(seen, newest)
 	}
 	t.count(messages, state.Messages)
@@ -63,13 +63,13 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	for {
 		seen = t.seen.Load()
 		if seen >= due {
-			return nil // the watch came meanwhile
+			return nil // the watch brought them meanwhile
 		}
 		if t.seen.CompareAndSwap(seen, due) {
 			break
 		}
 	}
-	if first || read == 0 { // a write of this moment; or what was written last is over
+	if first || read == 0 { // written at this very moment, or the last writes have expired
 		return nil
 	}
 	t.log.Warn("a server of the store lags behind the others; what it lacks was read from their leader", "table", t.name, "changes", read)
@@ -77,9 +77,9 @@ func (t *Table[T]) keepUp(ctx context.Context) error {
 	return nil
 }
 
-// count has the bucket read anew if it has fewer messages than are known, twice in a row:
-// what somebody has purged there is not told of by a watch, nor by revisions. What is still
-// not there then, as the mark of a removal, is not looked for again.
+// count has the bucket read again if it has fewer messages than are known, twice in a row.
+// Neither a watch nor revisions show what somebody has purged from it. Messages that are still
+// missing after that, such as markers of removals, are not looked for again.
 func (t *Table[T]) count(known, messages uint64) {
 	lacks := known - min(known, messages)
 	before := t.fewer
@@ -91,8 +91,8 @@ func (t *Table[T]) count(known, messages uint64) {
 	}
 }
 
-// CatchUp returns when all that was written up to a revision is in memory. What the
-// watch does not bring at once is read from the bucket's leader.
+// CatchUp returns when everything written up to a revision is in memory. What the watch does
+// not bring in time is read from the bucket's leader.
 func (t *Table[T]) CatchUp(ctx context.Context, rev uint64) error {
 	tick := time.NewTicker(catchUpEvery)
 	defer tick.Stop()
@@ -108,8 +108,7 @@ func (t *Table[T]) CatchUp(ctx context.Context, rev uint64) error {
 	return nil
 }
 
-// catchUp reads from the bucket's leader what the watch has not brought of all up to a
-// revision.
+// catchUp reads from the bucket's leader what the watch has not yet brought, up to a revision.
 func (t *Table[T]) catchUp(ctx context.Context, rev uint64) error {
 	for next := t.seen.Load() + 1; next <= rev; {
 		w, ok, err := t.leader.Next(ctx, next)
@@ -124,13 +123,13 @@ func (t *Table[T]) catchUp(ctx context.Context, rev uint64) error {
 	return nil
 }
 
-// takeWritten takes a message of the bucket's leader.
+// takeWritten takes in a message from the bucket's leader.
 func (t *Table[T]) takeWritten(w leader.Written) error {
 	return t.takeDated(Change{Key: w.Key, Revision: w.Rev, Removed: w.Removed, Value: w.Value}, w.Time)
 }
 
-// takeDated takes what the bucket has under one key, and when it was written. If another
-// write of that revision is known, the bucket has lost that one.
+// takeDated takes in what the bucket has under one key, and when that was written. If a
+// different write with the same revision is known, the bucket has lost that one.
 func (t *Table[T]) takeDated(c Change, written time.Time) error {
 	err := t.takeChange(c)
 	if !t.memory.Date(c.Key, c.Revision, written) {
@@ -139,14 +138,14 @@ func (t *Table[T]) takeDated(c Change, written time.Time) error {
 	return err
 }
 
-// told takes what another node told of.
+// told takes in a write that another node has reported.
 func (t *Table[T]) told(c Change) {
 	if err := t.takeChange(c); err != nil {
 		t.log.Warn("another node told of a value that does not parse", "error", err)
 	}
 }
 
-// takeChange takes what is under one key by now.
+// takeChange takes in the current state of one key.
 func (t *Table[T]) takeChange(c Change) error {
 	if c.Removed {
 		t.memory.Remove(c.Key, c.Revision)

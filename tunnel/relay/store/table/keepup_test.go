@@ -58,8 +58,8 @@ func (w oldWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.updates 
 func (w oldWatcher) Error() <-chan error                     { return nil }
 func (w oldWatcher) Stop() error                             { return nil }
 
-// TestANodeKeepsUpThoughItsServerLags has one of two nodes served by a server
-// that has what was there in the beginning, and brings nothing.
+// TestANodeKeepsUpThoughItsServerLags has one of two nodes use a server that is stuck in the
+// initial state and delivers nothing.
 func TestANodeKeepsUpThoughItsServerLags(t *testing.T) {
 	url := natstest.Start(t).URL()
 	a, b := begin(t, url), begin(t, url)
@@ -136,7 +136,7 @@ func TestKeepingUpLeavesTheWatchItsTime(t *testing.T) {
 	}
 }
 
-// TestALeaderThatIsNotThereIsAskedAgain has a server answer that it knows of none.
+// TestALeaderThatIsNotThereIsAskedAgain has a server answer that it knows no leader.
 func TestALeaderThatIsNotThereIsAskedAgain(t *testing.T) {
 	ns, err := server.NewServer(&server.Options{DontListen: true, NoLog: true, NoSigs: true}) // without JetStream, which would answer, too
 	if err != nil {

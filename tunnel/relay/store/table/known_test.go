@@ -6,7 +6,8 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestWhatIsKnownOfAKey: a removal is known, and is no value that others have to know.
+// TestWhatIsKnownOfAKey checks that a removal is known, but is not a value that others have to
+// know.
 func TestWhatIsKnownOfAKey(t *testing.T) {
 	tab := begin(t, natstest.Start(t).URL()).table(t, "policies")
 	if rev := tab.Revision("a"); rev != 0 || tab.Knows("a", 1) {

@@ -12,23 +12,24 @@ import (
 	"adit/tunnel/relay/store/replica"
 )
 
-// mendRounds is how often the store is asked before what it has lost is written again:
-// by then every node has found out what it knows of that. A node that does not know when
-// that was written leaves it for as long again to those that do.
+// mendRounds is how often the store is checked before lost writes are made again. By then
+// every node has found out what it knows of them. A node that does not know when the lost
+// value was written waits as long again, to let nodes that do go first.
 const mendRounds = 3
 
-// mendedHeader has, in a message that was written again, the revision that was lost.
+// mendedHeader is the header, in a message that was written again, with the revision that was
+// lost.
 const mendedHeader = "Adit-Mended"
 
-// suspect is what a store seems to have lost.
+// suspect is a value or removal that the store seems to have lost.
 type suspect[T any] struct {
 	replica.Entry[T]
 	key    string
-	rounds int // since it was found
-	failed int // how often it could not be written
+	rounds int // checks since it was found
+	failed int // failed attempts to write it again
 }
 
-// suspects are all of a table.
+// suspects holds the suspects of a table.
 type suspects[T any] struct {
 	mu    sync.Mutex
 	byKey map[string]*suspect[T]
@@ -51,8 +52,8 @@ func (s *suspects[T]) none() bool {
 	return len(s.byKey) == 0
 }
 
-// due are those that all nodes have found out about by now: first those that did not
-// fail, and of them what was written first.
+// due returns the suspects that all nodes have had time to find: those without failed attempts
+// first, and among them the oldest first.
 func (s *suspects[T]) due() (list []suspect[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +69,7 @@ func (s *suspects[T]) due() (list []suspect[T]) {
 	return list
 }
 
-// tried notes what has become of one that was due.
+// tried records the result of an attempt to write a suspect again.
 func (s *suspects[T]) tried(of suspect[T], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func (s *suspects[T]) tried(of suspect[T], err error) {
 	}
 }
 
-// suspect notes that the store may have lost revisions, by key.
+// suspect records that the store may have lost the given revisions, by key.
 func (t *Table[T]) suspect(revisions map[string]uint64) {
 	if t.set.living(t.name) {
 		return
@@ -93,8 +94,9 @@ func (t *Table[T]) suspect(revisions map[string]uint64) {
 	}
 }
 
-// mend writes to the store again what it has lost and this node knows, as a revocation:
-// all up to the revision known was acknowledged, and the store's newest is lower.
+// mend writes again what the store has lost and this node knows, for example a revocation.
+// Everything up to the revision known was acknowledged, and newest is the store's newest
+// revision.
 func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 	if t.set.living(t.name) {
 		return
@@ -115,9 +117,9 @@ func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 		}
 		t.log.Debug("what the store has lost cannot be written again yet", "table", t.name, "key", s.key, "error", err)
 		if bucket.IsAway(err) || ctx.Err() != nil {
-			return // nobody answers; the next round begins with the others
+			return // the next round begins with the others
 		}
-		if !bucket.IsConflict(err) { // else another node was first
+		if !bucket.IsConflict(err) { // otherwise another node was first
 			failed = err
 		}
 	}
@@ -127,8 +129,8 @@ func (t *Table[T]) mend(ctx context.Context, newest, known uint64) {
 	t.unmended = failed != nil
 }
 
-// forgetLost forgets what the store has lost of a table whose values are renewed all the time:
-// what comes in its place has lower revisions, and would not be taken.
+// forgetLost forgets lost writes of a table whose values are constantly renewed. Their
+// replacements have lower revisions and would not be accepted otherwise.
 func (t *Table[T]) forgetLost(newest, known uint64) {
 	if known > newest && t.set.living(t.name) {
 		t.memory.Forget(t.memory.Between(newest, known))
@@ -136,8 +138,8 @@ func (t *Table[T]) forgetLost(newest, known uint64) {
 	}
 }
 
-// mendOne writes again what was known of a key, if the store has lost it. What another
-// node has written again there is older if what that knew was.
+// mendOne writes again what is known of a key, if the store has lost it. A value that another
+// node has written again counts as older if the revision that it replaces was older.
 func (t *Table[T]) mendOne(ctx context.Context, key string, e replica.Entry[T]) error {
 	base, lost, err := t.lost(ctx, key, e)
 	if err != nil || !lost {
@@ -156,15 +158,16 @@ func (t *Table[T]) mendOne(ctx context.Context, key string, e replica.Entry[T]) 
 	return nil
 }
 
-// written is what is under a key.
+// written is the state of a key.
 type written struct {
 	key     string
 	value   []byte
 	removed bool
 }
 
-// rewrite writes what nodes may know by a revision already in place of the revision base,
-// for all to take it by a higher one. mended is that which was lost; 0: none.
+// rewrite writes what nodes may already know under another revision, in place of the revision
+// base, so that all accept it under a higher one. mended is the revision that was lost; 0
+// means none.
 func (t *Table[T]) rewrite(ctx context.Context, v written, base, mended uint64) error {
 	m := t.message(v)
 	if mended > 0 {

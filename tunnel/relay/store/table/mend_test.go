@@ -37,8 +37,8 @@ func knows(tab *Table[string], key, value string, rev uint64, ago time.Duration)
 	tab.memory.Date(key, rev, time.Now().Add(-ago))
 }
 
-// TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting, as what is larger than the store
-// takes by now. It is said once.
+// TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting uses a value that is now larger than the
+// store accepts. The failure is logged once.
 func TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting(t *testing.T) {
 	url := natstest.Start(t).URL()
 	n, log := begin(t, url), bytes.Buffer{}
@@ -57,7 +57,8 @@ func TestWhatCannotBeWrittenAgainKeepsNothingElseWaiting(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherNodeWritesAgainFirstIsInConflict, which is no reason to say that it cannot be.
+// TestWhatAnotherNodeWritesAgainFirstIsInConflict checks that such a conflict is not logged as
+// a failure.
 func TestWhatAnotherNodeWritesAgainFirstIsInConflict(t *testing.T) {
 	tab := begin(t, natstest.Start(t).URL()).table(t, "policies")
 	put(t, tab, "a", "there")
@@ -69,8 +70,8 @@ func TestWhatAnotherNodeWritesAgainFirstIsInConflict(t *testing.T) {
 	is(t, tab, "a", "there")
 }
 
-// TestWhatIsWrittenAfterALossStays though it has a lower revision than what was lost: it
-// was written at a node that had just begun, and knew nothing of that.
+// TestWhatIsWrittenAfterALossStays although it has a lower revision than what was lost: it was
+// written at a node that had just started and did not know of the lost write.
 func TestWhatIsWrittenAfterALossStays(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, other, anew := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
@@ -98,8 +99,7 @@ func TestWhatIsWrittenAfterALossStays(t *testing.T) {
 	}
 }
 
-// TestAChangeOfWhatWasLostSeesWhatCameAfter: it would be undone by what is made of the
-// value that was lost.
+// TestAChangeOfWhatWasLostSeesWhatCameAfter: a change based on the lost value would undo it.
 func TestAChangeOfWhatWasLostSeesWhatCameAfter(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, anew := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
@@ -115,8 +115,8 @@ func TestAChangeOfWhatWasLostSeesWhatCameAfter(t *testing.T) {
 	}
 }
 
-// TestTheNewestOfWhatWasLostIsWrittenAgain, whichever node is first, and also where
-// revisions come out alike.
+// TestTheNewestOfWhatWasLostIsWrittenAgain, whichever node is first, and even if revisions
+// coincide.
 func TestTheNewestOfWhatWasLostIsWrittenAgain(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
@@ -143,8 +143,8 @@ func TestTheNewestOfWhatWasLostIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestTwoWritesOfOneRevisionAreToldApart: what a node knows was lost, and the store has
-// another in its place, which all others have.
+// TestTwoWritesOfOneRevisionAreToldApart: what one node knows was lost, and the store has
+// another write in its place, which all other nodes have.
 func TestTwoWritesOfOneRevisionAreToldApart(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, anew := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
@@ -159,8 +159,8 @@ func TestTwoWritesOfOneRevisionAreToldApart(t *testing.T) {
 	}
 }
 
-// TestWhatWasPurgedIsWrittenAgain, which no watch tells of: the bucket has the number of its
-// newest message still.
+// TestWhatWasPurgedIsWrittenAgain although no watch reports the purge and the bucket's newest
+// number stays the same.
 func TestWhatWasPurgedIsWrittenAgain(t *testing.T) {
 	for name, filter := range map[string][]jetstream.StreamPurgeOpt{
 		"all":                            nil,
@@ -213,8 +213,8 @@ func (c *counted) WatchAll(ctx context.Context, opts ...jetstream.WatchOpt) (jet
 	return c.KeyValue.WatchAll(ctx, opts...)
 }
 
-// TestWhatIsWrittenAgainIsNoLag of the server that this node is served by: its watch brings
-// that, and more than there was when the leader was asked.
+// TestWhatIsWrittenAgainIsNoLag checks that the server of this node does not count as lagging:
+// its watch brings the write, and so more than there was when the leader was asked.
 func TestWhatIsWrittenAgainIsNoLag(t *testing.T) {
 	kv := new(counted)
 	tab := over(t.Context(), t, begin(t, natstest.Start(t).URL()), "policies", func(of jetstream.KeyValue) jetstream.KeyValue {
@@ -244,7 +244,7 @@ func TestWhatIsWrittenAgainIsNoLag(t *testing.T) {
 	}
 }
 
-// TestAMarkThatWasPurgedIsNotMissedForLong: a bucket that is read anew does not bring it back.
+// TestAMarkThatWasPurgedIsNotMissedForLong: reading the bucket again does not bring it back.
 func TestAMarkThatWasPurgedIsNotMissedForLong(t *testing.T) {
 	kv := new(counted)
 	tab := over(t.Context(), t, begin(t, natstest.Start(t).URL()), "policies", func(of jetstream.KeyValue) jetstream.KeyValue {

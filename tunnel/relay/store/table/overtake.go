@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// overtakeMost is how many writes a store may have lost for its revisions to be
-	// brought up to those before.
+	// overtakeMost is the most writes that a store may have lost if its revisions are to be
+	// advanced to where they were.
 	overtakeMost  = 1 << 18
 	overtakeBatch = 256
-	overtakeTime  = 10 * time.Second // a later try goes on
-	// overtakenKey is where the messages are that nobody wants but for their revisions.
+	overtakeTime  = 10 * time.Second // a later attempt continues
+	// overtakenKey is the key of messages that are written only to advance the revisions.
 	overtakenKey = "_overtaken"
-	// clocksApart is how far the clocks of the servers of one cluster may be apart.
+	// clocksApart is how far the clocks of the servers of one cluster may differ.
 	clocksApart = 2 * time.Second
 )
 
-// overLost writes a value in place of a revision that is known here and that the store
-// has lost: servers that lose their power together lose what they had not synced. done is
-// false if it has not, so that the write is in conflict with another.
+// overLost writes a value in place of a revision that is known here but that the store has
+// lost; servers that lose power at the same time lose what they had not synced. done is false
+// if the store has not lost it, so that the write is in conflict with another.
 func (t *Table[T]) overLost(ctx context.Context, key string, data []byte, rev uint64) (next uint64, done bool, err error) {
 	base, lost, err := t.lost(ctx, key, t.known(key, rev))
 	if err != nil || !lost {
@@ -47,13 +47,14 @@ func (t *Table[T]) overLost(ctx context.Context, key string, data []byte, rev ui
 	return next, true, nil
 }
 
-// removeLost is overLost for the removal of what the store has lost.
+// removeLost is overLost for a removal.
 func (t *Table[T]) removeLost(ctx context.Context, key string, rev uint64) (done bool, err error) {
 	base, lost, err := t.lost(ctx, key, t.known(key, rev))
 	if err != nil || !lost {
 		return false, err
 	}
-	// Other nodes have it, too, so it is said to be removed also where nothing is.
+	// Other nodes know the value, too, so the removal is written even if the store has
+	// nothing.
 	if _, err = t.publish(ctx, t.message(written{key: key, removed: true}), base); err != nil {
 		return false, err
 	}
@@ -61,7 +62,7 @@ func (t *Table[T]) removeLost(ctx context.Context, key string, rev uint64) (done
 	return true, nil
 }
 
-// known is what is known here of a revision of a key.
+// known returns what is known here about a revision of a key.
 func (t *Table[T]) known(key string, rev uint64) replica.Entry[T] {
 	if e, ok := t.memory.Entry(key); ok && e.Revision == rev {
 		return e
@@ -69,7 +70,7 @@ func (t *Table[T]) known(key string, rev uint64) replica.Entry[T] {
 	return replica.Entry[T]{Revision: rev}
 }
 
-// message is what is to be under a key, to be published.
+// message returns the message that sets the state of a key.
 func (t *Table[T]) message(v written) *nats.Msg {
 	m := nats.NewMsg("$KV." + t.kv.Bucket() + "." + v.key)
 	m.Data = v.value
@@ -80,7 +81,8 @@ func (t *Table[T]) message(v written) *nats.Msg {
 	return m
 }
 
-// publish publishes a message in place of the revision base of its key, 0 for nothing.
+// publish publishes a message in place of the revision base of its key; 0 means that there is
+// none.
 func (t *Table[T]) publish(ctx context.Context, m *nats.Msg, base uint64) (rev uint64, err error) {
 	opts := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(base)}
 	if len(m.Data) == 0 {
@@ -96,19 +98,20 @@ func (t *Table[T]) publish(ctx context.Context, m *nats.Msg, base uint64) (rev u
 	return rev, err
 }
 
-// fate is what has become in the store of what is known here of a key.
+// fate is what has become of a known write in the store.
 type fate int
 
 const (
-	hasIt    fate = iota // or what is newer
+	hasIt    fate = iota // or something newer
 	hasOlder             // or nothing
-	hasNewer             // by a revision that does not say so
+	hasNewer             // but under a revision that is not higher
 )
 
-// fateOf compares what is known of a key with what the store has; false: nothing. Of two
-// writes of one revision the store's came after the other was lost, and so it is with one
-// of a lower revision that is younger: a node that had just begun knew nothing of what was
-// lost. What was written again is as old as what it says.
+// fateOf compares what is known of a key with what the store has; ok is false if that is
+// nothing. Of two writes with the same revision, the store's was made after the other was
+// lost. The same holds for a write with a lower revision and a later time: it comes from a
+// node that had just started and did not know of the lost write. A value that was written
+// again is as old as its header says.
 func fateOf[T any](e replica.Entry[T], w leader.Written, ok bool) fate {
 	mended, _ := strconv.ParseUint(w.Header.Get(mendedHeader), 10, 64)
 	switch {
@@ -130,7 +133,8 @@ func fateOf[T any](e replica.Entry[T], w leader.Written, ok bool) fate {
 	return hasOlder
 }
 
-// isSame reports whether what is known and what the store has by one revision is one write.
+// isSame reports whether what is known and what the store has under the same revision are the
+// same write.
 func isSame[T any](e replica.Entry[T], w leader.Written) bool {
 	if !e.Written.IsZero() {
 		return e.Written.Equal(w.Time)
@@ -139,9 +143,10 @@ func isSame[T any](e replica.Entry[T], w leader.Written) bool {
 	return err != nil || e.Removed == w.Removed && (e.Removed || bytes.Equal(data, w.Value))
 }
 
-// lost finds out whether the store has lost what is known here of a key, and what it has
-// of the key instead; 0: nothing. What is written next is newer then than all that anybody
-// knows of the key. What came after the loss is written anew, for all nodes to take it.
+// lost finds out whether the store has lost what is known here of a key. It also returns the
+// revision that the store has for the key instead; 0 means none. The next write then gets a
+// higher revision than any that is known for the key. If the store has a write that was made
+// after the loss, lost writes it again, so that all nodes accept it.
 func (t *Table[T]) lost(ctx context.Context, key string, e replica.Entry[T]) (base uint64, lost bool, err error) {
 	w, ok, err := t.latest(ctx, key)
 	if err != nil || fateOf(e, w, ok) == hasIt {
@@ -152,13 +157,13 @@ func (t *Table[T]) lost(ctx context.Context, key string, e replica.Entry[T]) (ba
 		return 0, false, err
 	}
 	if !ok && last >= e.Revision && !t.touch.kept() {
-		t.refollow() // it may have been removed so long ago that there is no mark of it any more
+		t.refollow() // it may have been removed so long ago that the marker is gone
 		return 0, false, nil
 	}
 	if err := t.overtake(ctx, last, e.Revision); err != nil {
 		return 0, false, err
 	}
-	// A leader that has just made writes is one, and what it has is all there is.
+	// A leader that has just made writes is still the leader, so what it has is complete.
 	if w, ok, err = t.latest(ctx, key); err != nil {
 		return 0, false, err
 	}
@@ -178,12 +183,12 @@ func (t *Table[T]) lost(ctx context.Context, key string, e replica.Entry[T]) (ba
 	return 0, false, nil
 }
 
-// replaced tells that there is something in place of what the store has lost.
+// replaced logs that a write that the store had lost has been replaced.
 func (t *Table[T]) replaced(key string, rev uint64) {
 	t.log.Warn("the store has lost a write that it had acknowledged; it is replaced", "table", t.name, "key", key, "revision", rev)
 }
 
-// overtake brings the bucket's revisions from the last it has to one that it had before.
+// overtake advances the bucket's revisions from its last one to one that it had before.
 func (t *Table[T]) overtake(ctx context.Context, last, rev uint64) error {
 	if rev > last && rev-last > overtakeMost {
 		return fmt.Errorf("the store of %s is %d writes behind what this node knows", t.name, rev-last)

@@ -35,8 +35,8 @@ func is(t *testing.T, tab *Table[string], key, want string) {
 	})
 }
 
-// TestWhatTheStoreLostIsWrittenAgain by whoever knows it, and a node that comes later has
-// it.
+// TestWhatTheStoreLostIsWrittenAgain by any node that knows it, and a node that starts later
+// gets it.
 func TestWhatTheStoreLostIsWrittenAgain(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
@@ -62,8 +62,8 @@ func TestWhatTheStoreLostIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestWhatTheStoreLostCanBeChanged has nodes know of writes that the store does not have,
-// as of servers that lost their power together: what is changed then is so at all nodes.
+// TestWhatTheStoreLostCanBeChanged has nodes know of writes that the store has lost, as when
+// its servers lost power together. A later change takes effect at all nodes.
 func TestWhatTheStoreLostCanBeChanged(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")
@@ -91,8 +91,8 @@ func TestWhatTheStoreLostCanBeChanged(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenInPlaceOfLostWritesHidesThemNot: others may have written since, so that
-// revisions are used again and a new watch shows more than was lost.
+// TestWhatIsWrittenInPlaceOfLostWritesHidesThemNot: others may have written since, so
+// revisions are used again and a new watch delivers more than was lost.
 func TestWhatIsWrittenInPlaceOfLostWritesHidesThemNot(t *testing.T) {
 	url := natstest.Start(t).URL()
 	one, other := begin(t, url).table(t, "policies"), begin(t, url).table(t, "policies")

@@ -8,7 +8,7 @@ import (
 	"adit/tunnel/relay/store/natstest"
 )
 
-// TestTouchIsLostUntilTheBucketIsRead, whichever comes first once it can be reached again.
+// TestTouchIsLostUntilTheBucketIsRead, whatever happens first once it can be reached again.
 func TestTouchIsLostUntilTheBucketIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v touch
@@ -38,7 +38,7 @@ func TestTouchIsLostUntilTheBucketIsRead(t *testing.T) {
 	})
 }
 
-// TestWhatWasRemovedWhileANodeWasAwayForLongIsForgotten, since there is no mark of it.
+// TestWhatWasRemovedWhileANodeWasAwayForLongIsForgotten although its marker is gone.
 func TestWhatWasRemovedWhileANodeWasAwayForLongIsForgotten(t *testing.T) {
 	tab := begin(t, natstest.Start(t).URL()).table(t, "policies")
 	put(t, tab, "before", "there")

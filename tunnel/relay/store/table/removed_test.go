@@ -32,8 +32,8 @@ func (b laggingReads) Create(ctx context.Context, key string, value []byte, _ ..
 	return rev, nil
 }
 
-// TestARemovalStaysThoughTheServerLags has a node that has seen a removal come to
-// a server that knows of none, and write there.
+// TestARemovalStaysThoughTheServerLags has a node that has seen a removal connect to a server
+// that does not know of it, and write there.
 func TestARemovalStaysThoughTheServerLags(t *testing.T) {
 	url := natstest.Start(t).URL()
 	a, b := begin(t, url), begin(t, url)

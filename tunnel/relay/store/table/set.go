@@ -19,33 +19,33 @@ import (
 
 const noticeSubject = "adit.changed"
 
-// Engine is where tables are kept.
+// Engine is what tables are stored in.
 type Engine interface {
-	// Bucket makes the bucket of a name, or finds it.
+	// Bucket finds the bucket with a name, or creates it.
 	Bucket(ctx context.Context, name string) (jetstream.KeyValue, error)
 	JetStream() jetstream.JetStream
-	// Alone reports whether there is no other node.
+	// Alone reports whether there are no other nodes.
 	Alone() bool
 }
 
-// Config is what a Set is made of.
+// Config configures a Set.
 type Config struct {
 	Engine Engine
-	// Urgent are the tables whose writes nodes tell each other beside the engine.
+	// Urgent are the tables whose writes nodes also report to each other directly.
 	Urgent []string
-	// Living are those that tell what nodes are there: they are written to also where the
+	// Living are the tables that say which nodes are running. They are written to even if the
 	// store was lost.
 	Living []string
-	Took   *bucket.Meter // of writes
+	Took   *bucket.Meter // measures writes
 	Log    *slog.Logger
 }
 
-// Set is the tables of a store, which hear of other nodes' writes together.
+// Set is the tables of a store. They learn together of other nodes' writes.
 type Set struct {
 	cfg   Config
-	heard *nats.Subscription           // of other nodes' notices
-	wrote atomic.Pointer[func(Change)] // is told of own writes; nil: nobody
-	work  sync.WaitGroup               // the tables' following
+	heard *nats.Subscription           // to other nodes' notices
+	wrote atomic.Pointer[func(Change)] // called with own writes; nil: nobody
+	work  sync.WaitGroup               // following the buckets
 
 	conditions conditions
 
@@ -53,7 +53,7 @@ type Set struct {
 	byName map[string]followed
 }
 
-// followed is what a Set does with its tables.
+// followed is what a Set needs of its tables.
 type followed interface {
 	refollow()
 	keepUp(context.Context) error
@@ -61,27 +61,26 @@ type followed interface {
 	noticed(notice)
 }
 
-// NewSet makes a set without tables; Open adds them.
+// NewSet returns a set without tables; Open adds them.
 func NewSet(cfg Config) *Set {
 	s := &Set{cfg: cfg, byName: make(map[string]followed)}
 	s.Of("", func(context.Context) (string, error) { return "", nil })
 	return s
 }
 
-// Change is a write as its node tells it to the others beside the cluster: a node
-// whose server of the cluster hangs hears of a write by no other way for up to
-// fifteen seconds.
+// Change is a write as nodes report it to each other outside the cluster. A node whose server
+// hangs would otherwise not learn of a write for up to fifteen seconds.
 type Change struct {
 	Table    string          `json:"table"`
 	Key      string          `json:"key"`
-	Revision uint64          `json:"revision"` // written, or removed
+	Revision uint64          `json:"revision"` // of the value or the removal
 	Removed  bool            `json:"removed,omitempty"`
 	Value    json.RawMessage `json:"value,omitempty"`
-	Store    string          `json:"store,omitempty"` // that the revision is of
+	Store    string          `json:"store,omitempty"` // that the revision belongs to
 }
 
-// OnWrite has f told of this node's own writes that others should know of at
-// once, after they were acknowledged. f must not wait.
+// OnWrite makes the set call f for this node's own writes that others should learn of at once,
+// after they have been acknowledged. f must not block.
 func (s *Set) OnWrite(f func(Change)) {
 	told := func(c Change) {
 		if slices.Contains(s.cfg.Urgent, c.Table) {
@@ -91,11 +90,11 @@ func (s *Set) OnWrite(f func(Change)) {
 	s.wrote.Store(&told)
 }
 
-// Told takes what another node has written to this store. The bucket's revisions decide:
-// what is known already, or is older than what is known, changes nothing.
+// Told takes in what another node has written to this store. Revisions decide: what is already
+// known, or older than what is known, has no effect.
 func (s *Set) Told(c Change) {
 	if c.Store != "" && s.ID() != "" && c.Store != s.ID() {
-		return // by a node that runs on after the store before was lost
+		return // from a node that is still running after the previous store was lost
 	}
 	if !slices.Contains(s.cfg.Urgent, c.Table) || c.Key == "" || c.Revision == 0 {
 		return
@@ -105,7 +104,7 @@ func (s *Set) Told(c Change) {
 	}
 }
 
-// named is a table; nil where there is none.
+// named returns the table with a name, or nil.
 func (s *Set) named(name string) followed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,36 +121,36 @@ func (s *Set) all() []followed {
 	return list
 }
 
-// FollowAnew has all tables begin new watches: after a reconnection the old ones
-// may be silent for a long time.
+// FollowAnew makes all tables begin new watches. After a reconnection, the old ones may be
+// silent for a long time.
 func (s *Set) FollowAnew() {
 	for _, t := range s.all() {
 		t.refollow()
 	}
 }
 
-// Close ends the notices, and waits for all tables whose life has ended.
+// Close stops the notices and waits for all tables, whose life must have ended.
 func (s *Set) Close() {
 	if s.heard != nil {
-		_ = s.heard.Unsubscribe() // the connection's end does as much
+		_ = s.heard.Unsubscribe() // ends with the connection anyway
 	}
 	s.work.Wait()
 }
 
-// notice tells other nodes of a write. A watch brings the same, but one whose
-// server has died knows that only after many seconds of silence.
+// notice announces a write to other nodes. A watch brings the same, but if its server has
+// died, it takes many seconds of silence to notice.
 type notice struct {
 	Table    string `json:"table"`
 	Key      string `json:"key"`
-	Revision uint64 `json:"revision"` // written, or removed
+	Revision uint64 `json:"revision"` // of the value or the removal
 	Removed  bool   `json:"removed,omitempty"`
 }
 
-// Listen takes other nodes' notices, until Close.
+// Listen receives other nodes' notices until Close.
 func (s *Set) Listen() error {
 	sub, err := s.cfg.Engine.JetStream().Conn().Subscribe(noticeSubject, func(m *nats.Msg) {
-		if len(m.Data) == 0 { // who begins a relay looks for others, and hears notices meanwhile
-			_ = s.cfg.Engine.JetStream().Conn().Publish(noticeSubject, []byte("{}")) // it asks again
+		if len(m.Data) == 0 { // from a node that starts a relay and looks for others, which may also receive notices
+			_ = s.cfg.Engine.JetStream().Conn().Publish(noticeSubject, []byte("{}")) // it asks again if this is lost
 			return
 		}
 		var n notice
@@ -169,25 +168,25 @@ func (s *Set) Listen() error {
 	return nil
 }
 
-// listenTime is how long another node may take to say that it listens.
+// listenTime is how long another node may take to say that it is listening.
 const listenTime = 500 * time.Millisecond
 
-// Others is who listens to notices.
+// Others says who listens to notices.
 type Others int
 
-// Kinds of others.
+// Kinds of listeners.
 const (
 	Nobody   Others = iota
-	Somebody        // who does not answer as nodes do, such as a program that listens to all
+	Somebody        // somebody who does not answer like a node, such as a program that subscribes to everything
 	OtherNode
 )
 
-// Others finds out who listens to notices now. This set must not, yet.
+// Others finds out who is listening to notices. This set must not be listening yet.
 func (s *Set) Others(ctx context.Context) (Others, error) {
 	ask, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
 	conn := s.cfg.Engine.JetStream().Conn()
-	// Where nobody hears an empty notice, the server says so.
+	// If nobody receives an empty notice, the server says so.
 	switch _, err := conn.RequestWithContext(ask, noticeSubject, nil); {
 	case errors.Is(err, nats.ErrNoResponders):
 		return Nobody, nil
@@ -201,7 +200,8 @@ func (s *Set) Others(ctx context.Context) (Others, error) {
 	return others, nil
 }
 
-// answered asks for notices, which nodes give where notices go: not all may send elsewhere.
+// answered asks for an answer on the subject of the notices, since not everybody may be
+// allowed to publish elsewhere.
 func (s *Set) answered(ctx context.Context, conn *nats.Conn) (Others, error) {
 	ctx, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
@@ -209,7 +209,7 @@ func (s *Set) answered(ctx context.Context, conn *nats.Conn) (Others, error) {
 	if err != nil {
 		return Nobody, err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // the connection's end does as much
+	defer func() { _ = sub.Unsubscribe() }() // ends with the connection anyway
 	if err := conn.Publish(noticeSubject, nil); err != nil {
 		return Nobody, err
 	}
@@ -225,11 +225,11 @@ func (s *Set) answered(ctx context.Context, conn *nats.Conn) (Others, error) {
 	}
 }
 
-// notify tells other nodes of a write. A node that it does not reach learns of the
-// write by its watch.
+// notify announces a write to other nodes. A node that does not get the notice learns of the
+// write from its watch.
 func (s *Set) notify(n notice, value []byte) {
 	if s.cfg.Engine.Alone() {
-		return // there is no other node
+		return // there are no other nodes
 	}
 	if wrote := s.wrote.Load(); wrote != nil {
 		(*wrote)(Change{Table: n.Table, Key: n.Key, Revision: n.Revision, Removed: n.Removed, Value: value, Store: s.ID()})

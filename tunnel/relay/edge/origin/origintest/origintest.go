@@ -1,5 +1,5 @@
-// Package origintest stands in for agents whose origins are up or down, for tests of who
-// chooses among them.
+// Package origintest provides fake agents whose origins are up or down, to test code that
+// chooses among origins.
 package origintest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Session is an agent's session whose streams reach an origin that reads, or are told
-// that it is down.
+// Session is an agent's session. Its streams reach an origin that reads everything, or are
+// told that the origin is down.
 type Session struct {
 	link.Session
 	Down atomic.Bool
@@ -22,10 +22,10 @@ type Session struct {
 // Done is never closed.
 func (s *Session) Done() <-chan struct{} { return nil }
 
-// Err is nil: the session has not ended.
+// Err returns nil: the session never ends.
 func (s *Session) Err() error { return nil }
 
-// OpenStream opens a stream to the origin, which is as it is now.
+// OpenStream opens a stream to the origin in its current state.
 func (s *Session) OpenStream(context.Context) (link.Stream, error) {
 	near, far := net.Pipe()
 	var reason error
@@ -56,8 +56,8 @@ type Stream struct{ net.Conn }
 // CloseWrite closes both directions.
 func (s Stream) CloseWrite() error { return s.Close() }
 
-// Reset closes it.
+// Reset closes the stream.
 func (s Stream) Reset() { s.Close() }
 
-// Quiet is always so.
+// Quiet always reports true.
 func (s Stream) Quiet() bool { return true }

@@ -1,4 +1,4 @@
-// Package enginetest has engines that misbehave, for tests of what stands on an engine.
+// Package enginetest provides engines that misbehave, to test code that uses an engine.
 package enginetest
 
 import (
@@ -10,13 +10,13 @@ import (
 	"adit/tunnel/relay/store/engine"
 )
 
-// Later is an engine whose streams nobody answers for while it is away.
+// Later is an engine that does not answer for its streams while it is away.
 type Later struct {
 	*engine.Engine
 	Away bool
 }
 
-// Stream is a stream that another has made.
+// Stream returns a stream that already exists.
 func (e *Later) Stream(_ context.Context, name, _ string, _ func(context.Context, jetstream.JetStream, int) (jetstream.Stream, error)) (*engine.Stream, error) {
 	return engine.NewStream(func(ctx context.Context) (jetstream.Stream, error) {
 		if e.Away {
@@ -26,14 +26,14 @@ func (e *Later) Stream(_ context.Context, name, _ string, _ func(context.Context
 	}), nil
 }
 
-// Thrice is an engine that would keep each stream three times. It makes none, and notes
-// how many times each shall be kept, by its name.
+// Thrice is an engine that would keep each stream three times. It creates none, but records
+// the number of replicas requested for each name.
 type Thrice map[string]int
 
-// JetStream is for requests to the engine.
+// JetStream returns the interface for requests to the engine.
 func (e Thrice) JetStream() jetstream.JetStream { return noting{of: e} }
 
-// Stream has make ask for three copies.
+// Stream calls make with three replicas.
 func (e Thrice) Stream(ctx context.Context, _, _ string, make func(context.Context, jetstream.JetStream, int) (jetstream.Stream, error)) (*engine.Stream, error) {
 	_, err := make(ctx, e.JetStream(), 3)
 	return nil, err

@@ -1,4 +1,4 @@
-// Package quiet ends the sampling of this process's CPU time that linking the
-// NATS server begins: a timer of one second, in every process of the program, for
-// figures that nothing here reads. Import it for its effect.
+// Package quiet stops the sampling of this process's CPU time that linking the NATS server
+// starts: a one-second timer, in every process of the program, for figures that nothing here
+// reads. Import it for its side effect.
 package quiet

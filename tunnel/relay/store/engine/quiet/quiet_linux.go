@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	_ "github.com/nats-io/nats-server/v2/server/pse" // whose init comes before ours
+	_ "github.com/nats-io/nats-server/v2/server/pse" // its init runs before ours
 )
 
 // procStatFile is what the sampler reads. When it cannot be read, the sampler
@@ -15,10 +15,10 @@ import (
 //go:linkname procStatFile github.com/nats-io/nats-server/v2/server/pse.procStatFile
 var procStatFile string
 
-// The sampler's first turn is over when this runs, and its second is due within
-// the second. It shares no lock with anybody, so the string is emptied by its
-// length alone, in one store: whoever reads it sees either the name or none. (The
-// race detector wants more than that, so its builds keep the timer.)
+// By the time this runs, the sampler's first turn is over and its second is due within a
+// second. It shares no lock with anybody, so the string is emptied by setting only its length,
+// in a single store: a reader sees either the name or an empty string. (The race detector
+// demands more than that, so its builds keep the timer.)
 func init() {
 	length := unsafe.Add(unsafe.Pointer(&procStatFile), unsafe.Sizeof(uintptr(0)))
 	atomic.StoreUintptr((*uintptr)(length), 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server/pse"
 )
 
-// TestSamplerHasNothingToRead fails when the library samples in another way.
+// TestSamplerHasNothingToRead fails if the library changes the way it samples.
 func TestSamplerHasNothingToRead(t *testing.T) {
 	var cpu float64
 	var resident, virtual int64

@@ -1,7 +1,7 @@
-// Command natsnode is one server of a NATS cluster, for tests that kill it as a
-// power failure would. For each line that it reads it prints one of JSON: what it
-// knows of its streams and their other copies, and, where it leads them, what the
-// buckets hold. Its log is beside its folder.
+// Command natsnode is one server of a NATS cluster, for tests that kill it to imitate a power
+// failure. For each line that it reads, it prints one line of JSON: what it knows of its
+// streams and their replicas and, for the streams that it leads, the contents of the buckets.
+// Its log is written beside its folder.
 package main
 
 import (
@@ -58,7 +58,8 @@ func tell(ns *server.Server) {
 	}
 }
 
-// message is one of a bucket, without its value, which may be a secret's hash.
+// message describes a message of a bucket, without its value, which may be the hash of a
+// secret.
 type message struct {
 	Subject string    `json:"subject"`
 	Seq     uint64    `json:"seq"`
@@ -66,7 +67,7 @@ type message struct {
 	Removed bool      `json:"removed,omitempty"`
 }
 
-// led lists the messages of the buckets that the server leads.
+// led returns the messages of the buckets that the server leads.
 func led(ns *server.Server, known *server.JSInfo) map[string][]message {
 	all := map[string][]message{}
 	conn, err := nats.Connect("", nats.InProcessServer(ns))
