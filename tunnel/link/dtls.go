@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -43,10 +44,20 @@ func (c *carrier) Receive(into []reliable.Packet) (int, error) {
 	return n, err
 }
 
-// dtlsClient makes a session with the relay at addr over a socket of its own.
+// dtlsClient makes a session with the relay at addr over a socket of its own. A relay that
+// was restarted amid the handshake is asked anew.
 func dtlsClient(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
+	for {
+		s, err := dtlsTry(ctx, addr, cfg)
+		if !errors.Is(err, record.ErrStalled) || ctx.Err() != nil {
+			return s, err
+		}
+	}
+}
+
+func dtlsTry(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Session, error) {
 	socket, err := cfg.ListenPacket(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("dial relay %s over DTLS: %w", cfg.Relay, err)

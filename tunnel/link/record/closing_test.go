@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
@@ -44,6 +45,50 @@ func TestAServerThatEndsTellsWhoIsInAHandshake(t *testing.T) {
 				c.Close()
 			}
 			<-served
+		})
+	}
+}
+
+// TestAHandshakeThatGoesOnNoMoreIsGivenUp: a server that is killed amid it says nothing, and
+// the one after it asks for another cookie, or nothing.
+func TestAHandshakeThatGoesOnNoMoreIsGivenUp(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	for killed, most := range map[time.Duration]time.Duration{
+		5 * delay / 2: time.Second,             // with the cookie on its way
+		7 * delay / 2: 3500 * time.Millisecond, // with the keys
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newMemNet()
+			server := netip.MustParseAddrPort("192.0.2.1:4433")
+			serve := func() *Listener {
+				l, err := Listen(n.listen(server.String()), serverConfig())
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _ = l.Serve(context.Background()) }()
+				return l
+			}
+			first, dead := serve(), false
+			n.setJudge(func(_, _ netip.AddrPort, _ []byte) (bool, time.Duration) { return !dead, delay })
+			time.AfterFunc(killed, func() {
+				dead = true
+				first.Close()
+				time.Sleep(delay)
+				dead = false
+				first = serve()
+			})
+			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+			defer cancel()
+			begun := time.Now()
+			c, err := Client(ctx, n.listen("198.51.100.1:1000"), net.UDPAddrFromAddrPort(server), clientConfig())
+			if took := time.Since(begun); !errors.Is(err, ErrStalled) || took > most {
+				t.Errorf("killed at %v: %v after %v, want %v", killed, err, took, ErrStalled)
+			}
+			if err == nil {
+				c.Close()
+			}
+			first.Close()
+			synctest.Wait()
 		})
 	}
 }

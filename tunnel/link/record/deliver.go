@@ -50,6 +50,9 @@ func (c *Conn) share(f *feed, ready bool, in *inbound, p []byte) {
 		c.enqueue(in.copyOf(p))
 		return
 	case !ready:
+		if c.isClient {
+			f.hear(p)
+		}
 		if c.strange += len(p); c.isClient || c.strange <= maxStrange {
 			f.push(p)
 		}

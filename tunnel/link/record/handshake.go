@@ -54,7 +54,10 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 		return nil, fmt.Errorf("set up the handshake with %v: %w", remote, err)
 	}
 	c.readers.Go(func() { c.readFrom(s) })
-	err = c.handshake(ctx, pion, f)
+	going, giveUp := context.WithCancelCause(ctx)
+	c.readers.Go(func() { f.watch(going, giveUp, cfg.FlightInterval) })
+	err = c.handshake(going, pion, f)
+	giveUp(nil)
 	// A client that has the server's Finished repeats nothing.
 	f.shut()
 	c.feed.Store(nil)
@@ -210,6 +213,12 @@ type feed struct {
 	in            chan []byte
 	done          chan struct{}
 	once          sync.Once
+
+	// Of a client: what has carried the handshake on, the message that asked for a cookie,
+	// and whether another server has asked for one since.
+	heard   atomic.Int64
+	cookie  []byte
+	another atomic.Bool
 
 	// established ends pion's right to send anything but a repeated flight.
 	established atomic.Bool

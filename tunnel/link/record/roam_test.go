@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -73,6 +74,9 @@ func bubble(t *testing.T, judge func(from, to netip.AddrPort, p []byte) (bool, t
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		c, err := Client(ctx, n.listen("198.51.100.1:1000"), l.Addr(), clientConfig())
+		for port := 1001; errors.Is(err, ErrStalled); port++ { // as package link does
+			c, err = Client(ctx, n.listen(fmt.Sprintf("198.51.100.1:%d", port)), l.Addr(), clientConfig())
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
