@@ -1,7 +1,7 @@
-// Package link keeps sessions between an agent and a relay, or between two
-// relay nodes: authenticated, multiplexed connections of streams and datagrams
-// over DTLS, or over TLS where a network lets no UDP through. Both transports
-// give the same Session. What is said on the streams is left to package wire.
+// Package link keeps sessions between an agent and a relay, or between two relay nodes:
+// authenticated, multiplexed connections of streams and datagrams over DTLS, or over TLS if the
+// network blocks UDP. Both transports give the same Session. What is said on the streams is left to
+// package wire.
 package link
 
 import (

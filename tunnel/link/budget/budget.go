@@ -1,5 +1,5 @@
-// Package budget bounds the memory of what sessions have received and nobody
-// has read: each has a share of what all sessions of a process may hold.
+// Package budget bounds the memory for data that sessions have received and nobody has read yet:
+// each session has a share of what all sessions of a process may hold.
 package budget
 
 import "sync/atomic"

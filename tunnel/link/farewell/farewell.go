@@ -1,7 +1,7 @@
-// Package farewell keeps the last word to the peer of each session over UDP in a file.
-// A process that is killed says nothing, and over UDP nobody says it in its place;
-// the process that is started after it can, with the words that it finds. They are
-// sealed with the session's keys when it begins, so that no key is ever written.
+// Package farewell keeps the last word to the peer of each UDP session in a file. A process that is
+// killed sends nothing, and over UDP nothing is sent on its behalf; the process started after it
+// can send the words that it finds in the file. They are sealed with the session's keys when the
+// session begins, so no key is ever written.
 package farewell
 
 import (

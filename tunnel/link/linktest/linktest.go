@@ -1,4 +1,4 @@
-// Package linktest has ends of a stream for tests of who copies from one to the other.
+// Package linktest provides stream ends for tests of code that copies from one stream to another.
 package linktest
 
 import (

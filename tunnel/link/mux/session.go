@@ -1,9 +1,8 @@
-// Package mux carries many streams and unreliable messages over one reliable
-// connection, in the wire format of yamux (version 0). It differs from
-// hashicorp/yamux in what the format leaves to the implementation: streams are
-// served in turn, half-close and reset are real, windows grow with the path,
-// and the reserved stream 1 carries datagrams and the reason of the end. It
-// knows nothing of TLS: the connection is the caller's.
+// Package mux carries many streams and unreliable messages over one reliable connection, in the
+// wire format of yamux (version 0). It differs from hashicorp/yamux in what the format leaves to
+// the implementation: streams are served in turn, half-close and reset are real, windows grow with
+// the path, and the reserved stream 1 carries datagrams and the reason for the session's end. It
+// knows nothing of TLS: the caller provides the connection.
 package mux
 
 import (

@@ -1,8 +1,7 @@
-// Package record keeps DTLS 1.2 sessions over any net.PacketConn: pion makes the
-// handshake, and after it application data takes a path of our own, sealed and
-// opened in place and in batches. Records are lost, doubled and reordered as the
-// network pleases; only forged and replayed ones never arrive. Streams are left
-// to package reliable, and whom to trust to package link.
+// Package record keeps DTLS 1.2 sessions over any net.PacketConn. pion makes the handshake;
+// application data then takes our own path, sealed and opened in place and in batches. Records may
+// be lost, duplicated and reordered by the network; only forged and replayed ones never arrive.
+// Streams are left to package reliable, and whom to trust to package link.
 package record
 
 import (
