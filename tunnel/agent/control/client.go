@@ -1,7 +1,6 @@
-// Package control speaks the control plane with the relay on the streams of one
-// session: what an agent says and asks, what the relay answers, and what its refusals
-// and the ends of sessions mean to people. When anything is said is left to package
-// agent, and the messages are package wire's.
+// Package control speaks the control plane with the relay on the streams of one session: what an
+// agent reports and requests, what the relay answers, and what refusals and ends of sessions mean
+// to people. When to send what is left to package agent; the messages are defined by package wire.
 package control
 
 import (

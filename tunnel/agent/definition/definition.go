@@ -1,7 +1,7 @@
-// Package definition is what a person declares: a tunnel, with its type and mode, the
-// local service that it leads to and the public address that it is to have, and a visit
-// of another client's private tunnel. It knows what may be declared, and brings it into
-// one form. Values in, values out: what becomes of them is left to package agent.
+// Package definition describes what a user declares: a tunnel, with its type, mode, local service
+// and wanted public address, or a visit to another client's private tunnel. It validates
+// declarations and normalises them. It is values in, values out: what becomes of them is left to
+// package agent.
 package definition
 
 import (

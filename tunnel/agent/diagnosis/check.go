@@ -1,6 +1,6 @@
-// Package diagnosis looks at the way between this machine and a relay: whether both
-// transports lead there, whether the relay answers on a session, and how fast it is. It
-// says what it tried, what that showed and what to do, and changes nothing.
+// Package diagnosis examines the path between this machine and a relay: whether both transports get
+// through, whether the relay answers on a session, and how fast the path is. It says what it tried,
+// what it found and what to do, and changes nothing.
 package diagnosis
 
 import (

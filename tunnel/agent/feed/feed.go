@@ -1,6 +1,6 @@
-// Package feed numbers events and holds the newest of them for readers, who pull: one
-// that is slow, or was away, costs nothing, and is told how many it has missed. What
-// the events say is left to who publishes them.
+// Package feed numbers events and holds the newest of them for readers. Readers pull, so one that
+// is slow or was away costs nothing, and learns how many events it missed. What the events say is
+// left to the publisher.
 package feed
 
 import (

@@ -1,8 +1,7 @@
-// Package forward leads the visitors whom the relay sends over a session to the local
-// services of tunnels, as streams or as flows of datagrams, and shows the inspector
-// what passes. It notes which services are not reached, and tries them until they are.
-// Which tunnels there are, and which numbers they have on a session, it is told; how a
-// service is reached is left to package origin.
+// Package forward leads the visitors that the relay sends over a session to the local services of
+// tunnels, as streams or as flows of datagrams, and shows the traffic to the inspector. It records
+// which services cannot be reached and retries them until they can. It is told which tunnels there
+// are and their numbers on a session; how to reach a service is left to package origin.
 package forward
 
 import (

@@ -1,7 +1,6 @@
-// Package inspect shows what passes through tunnels: requests and responses of
-// HTTP tunnels, and flows of the others. It looks at copies that traffic leaves
-// behind, never at traffic itself: when it cannot keep up, it loses what it
-// would have shown, and nothing waits for it. What it keeps is bounded.
+// Package inspect shows what passes through tunnels: requests and responses of HTTP tunnels, and
+// flows of the other types. It works on copies of the traffic and never delays the traffic itself:
+// if it cannot keep up, it loses what it would have shown. The memory it uses is bounded.
 package inspect
 
 import "time"

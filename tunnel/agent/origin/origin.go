@@ -1,7 +1,7 @@
-// Package origin reaches the local services that tunnels publish: it knows where no
-// tunnel may lead, finds a service's addresses, connects to it over TCP, TLS or UDP,
-// and says in a sentence why it is not reached. What is sent there is left to package
-// forward, and which services there are to package definition.
+// Package origin reaches the local services that tunnels publish. It knows which addresses no
+// tunnel may lead to, finds a service's addresses, connects to it over TCP, TLS or UDP, and says in
+// one sentence why it cannot be reached. What to send there is left to package forward, and which
+// services there are to package definition.
 package origin
 
 import (

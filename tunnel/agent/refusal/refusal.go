@@ -1,6 +1,6 @@
-// Package refusal is what the agent answers to a request that it does not do: a code
-// for programs, a sentence for people, and the field at fault. Any other error is the
-// agent's own fault. What a code is to HTTP is left to package localapi.
+// Package refusal defines the errors with which the agent refuses a request: a code for programs, a
+// sentence for people, and the field at fault. Any other error is the agent's own fault. How a code
+// maps to HTTP is left to package localapi.
 package refusal
 
 import (

@@ -1,7 +1,6 @@
-// Package session makes sessions with a relay, at one of several addresses, and knows
-// how each of them is: whether it lives, was heard of late, or should be left for
-// another. Which sessions there are to be, and what is done on them, is left to package
-// agent.
+// Package session makes sessions with a relay, at one of several addresses, and tracks the state of
+// each: whether it is alive, was heard from recently, or should be replaced by another. Which
+// sessions there should be, and what is done on them, is left to package agent.
 package session
 
 import (

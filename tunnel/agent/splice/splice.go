@@ -1,6 +1,6 @@
-// Package splice copies one direction of a connection to another, as directly as both
-// allow, and shows what passes to who counts or inspects it. When the connections are
-// to end, and how, is left to the caller.
+// Package splice copies one direction of a connection to another connection, as directly as both
+// allow, and shows what passes to those who count or inspect it. When and how the connections end
+// is left to the caller.
 package splice
 
 import (

@@ -1,8 +1,7 @@
-// Package state is the folder in which the agent keeps what must outlive it: the token
-// and what belongs to the session in auth.json, the tunnels and what the relay gave
-// them in tunnels.json. Files in, values out, and each file is replaced as a whole; one
-// that does not read is put aside, and one of a later adit is left alone. When
-// something is to be saved is left to package agent.
+// Package state is the folder in which the agent keeps what must outlive it: the token and the data
+// of its session in auth.json, the tunnels and what the relay gave them in tunnels.json. It is
+// files in, values out, and each file is replaced as a whole. A file that cannot be read is put
+// aside, and one written by a later adit is left alone. When to save is left to package agent.
 package state
 
 import (

@@ -1,5 +1,4 @@
-// Package traffic counts who came and what passed: of one tunnel, of one visit, of the
-// agent as a whole.
+// Package traffic counts visitors and bytes: of one tunnel, of one visit, or of the whole agent.
 package traffic
 
 import "sync/atomic"

@@ -1,5 +1,6 @@
-// Package turn lets one change at a time be made: what a person asked for while another
-// such runs is told so at once, and own work, of which nobody knows, is waited for.
+// Package turn lets one change at a time be made. A change that a person asks for is refused at
+// once if another such change is in progress; the agent's own work, of which people know nothing,
+// is waited for.
 package turn
 
 import (

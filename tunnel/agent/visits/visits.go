@@ -1,7 +1,6 @@
-// Package visits leads connections, and flows of packets, to private tunnels of the
-// relay's other clients: what comes by the addresses on this machine that are declared for
-// them, and single ones. How the relay is asked for a stream or flow to such a tunnel is
-// left to who makes a Visits.
+// Package visits leads connections, and flows of packets, to private tunnels of the relay's other
+// clients: those that arrive at the local addresses declared for such tunnels, and single ones. How
+// to ask the relay for a stream or flow to such a tunnel is left to whoever creates a Visits.
 package visits
 
 import (
