@@ -1,7 +1,7 @@
-// Package localapi is the daemon's HTTP face on this machine: the Web UI, the
-// API under /api/v1/, the probe and the figures, on one listener and behind one
-// set of guards. It holds no state of its own: the agent publishes snapshots,
-// and this package serves them. openapi.yaml describes all of it.
+// Package localapi is the daemon's HTTP face on this machine: the Web UI, the API under /api/v1/,
+// the health probe and the metrics, on one listener and behind one set of guards. It holds no
+// state: the agent publishes snapshots, and this package serves them. openapi.yaml describes all of
+// it.
 package localapi
 
 import (

@@ -1,6 +1,6 @@
-// Package client speaks to the adit daemon of this machine through its local
-// API: configure it, publish services, and follow what happens. Its types are
-// generated from openapi.yaml, which says what each of them means.
+// Package client speaks to the adit daemon of this machine through its local API, to configure it,
+// publish services and follow what happens. Its types are generated from openapi.yaml, which
+// documents each of them.
 package client
 
 import (
