@@ -1,9 +1,8 @@
-// Package service is the daemon's life as a service of the operating system:
-// installing, starting, stopping and asking for its state under systemd,
-// OpenRC, System V init, launchd and the Windows service manager, and Main, by
-// which the same program runs under each of them and in a terminal.
+// Package service runs the daemon as a service of the operating system: it installs, starts, stops
+// and queries it under systemd, OpenRC, System V init, launchd and the Windows service manager.
+// Main runs the same program under each of them and in a terminal.
 //
-// What the daemon is made of is in the same package, in daemon.go.
+// What the daemon is made of is in this package too, in daemon.go.
 package service
 
 import (

@@ -1,7 +1,7 @@
-// Package tray is the companion in the desktop's tray: an icon that says how
-// the daemon is, and a menu for what a person does most. What the menu shows is
-// a pure function of what the daemon says (Menu, Face, Notices); drawing it,
-// and whatever differs between desktops, is behind the small interface screen.
+// Package tray is the companion in the desktop's tray: an icon that shows the daemon's state, and a
+// menu for what people do most. What the menu shows is a pure function of what the daemon reports
+// (Menu, Face, Notices); drawing, and everything that differs between desktops, is behind the small
+// interface screen.
 package tray
 
 import (
