@@ -1,6 +1,6 @@
-// Package cli is adit's command line: the tree of its commands, each of which is a
-// package's below, and what of the world they are given. Commands that concern the daemon
-// speak to its local API through localapi/client and know nothing else of it.
+// Package cli is adit's command line: the tree of its commands, each from a package below, and the
+// environment that they are given. Commands that concern the daemon speak to its local API through
+// localapi/client and know nothing else about it.
 package cli
 
 import (

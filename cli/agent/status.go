@@ -1,6 +1,6 @@
-// Package agent has the commands that show how the agent and its daemon are, and have
-// its session otherwise: its token, status, endpoints, settings, log and diagnosis. Its
-// tunnels are tunnel's.
+// Package agent contains the commands that show the state of the agent and its daemon and that
+// manage its session: token, status, endpoints, settings, log and diagnosis. Commands on tunnels
+// are in package tunnel.
 package agent
 
 import (

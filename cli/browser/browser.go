@@ -1,4 +1,4 @@
-// Package browser shows a page in the browser of the person at this machine.
+// Package browser opens a page in the browser of the user at this machine.
 package browser
 
 import (

@@ -1,6 +1,6 @@
-// Package command is the manners of a command line: how commands are grouped, what
-// they may be given, what is said of a wrong one, how their help reads, and the exit
-// codes. What the commands are and do is others'.
+// Package command defines the conventions of the command line: how commands are grouped, which
+// arguments they accept, how mistakes are reported, how help reads, and the exit codes. What each
+// command is and does is left to the other packages.
 package command
 
 import (

@@ -1,5 +1,5 @@
-// Package completion tells the shells what an argument or a flag of each command can
-// be. What tunnels there are it asks the daemon, for no longer than a person waits.
+// Package completion tells shells the possible values of each command's arguments and flags. It
+// asks the daemon which tunnels exist, and waits no longer for the answer than a person would.
 package completion
 
 import (

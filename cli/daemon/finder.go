@@ -1,6 +1,6 @@
-// Package daemon is how a command reaches the daemon of this machine: it finds the
-// one that is meant, runs one itself where none runs, waits while that is busy, and
-// says what to do where it cannot be had. What is asked of it is the commands' own.
+// Package daemon connects a command to the daemon of this machine. It finds the right daemon, runs
+// one itself if none is running, waits while the daemon is busy, and says what to do if there is
+// none to be had. What to ask the daemon is left to the commands.
 package daemon
 
 import (

@@ -1,6 +1,6 @@
-// Package definition is what a tunnel may be said to be on a command line, as flags and
-// as the name of a local service, and how one is written for a person. Which tunnels
-// there may be is the daemon's to say.
+// Package definition describes a tunnel on the command line: the flags and the local service name
+// that define one, and how a tunnel is written for a person. The daemon decides which tunnels are
+// valid.
 package definition
 
 import (

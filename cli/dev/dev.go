@@ -1,5 +1,5 @@
-// Package dev runs all of adit on this machine's loopback for a first look: a relay, the
-// daemon and two tunnels, in a temporary folder and until it is ended.
+// Package dev runs all of adit on this machine's loopback for a first look: a relay, the daemon and
+// two tunnels, in a temporary folder that lasts until the command ends.
 package dev
 
 import (

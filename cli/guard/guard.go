@@ -1,5 +1,5 @@
-// Package guard says on a command line who is let in to a tunnel from its first visitor
-// on. What a policy may say is package policy's, and what it means the relay's.
+// Package guard provides the flags that say who may visit a tunnel, starting with its first
+// visitor. What a policy may contain is defined by package policy, and what it means by the relay.
 package guard
 
 import (

@@ -1,5 +1,4 @@
-// Package localtime is how times are written for a person: as the clock says them
-// where that person is.
+// Package localtime writes times for people, in the user's time zone.
 package localtime
 
 import (

@@ -1,6 +1,6 @@
-// Package machine has the commands that concern the program on this machine: the daemon
-// in the foreground and as a service, the tray, and newer releases. What the daemon does
-// is asked of it by others.
+// Package machine contains the commands that concern the program on this machine: the daemon in the
+// foreground and as a service, the tray, and updates. Commands that make requests to the daemon are
+// elsewhere.
 package machine
 
 import (

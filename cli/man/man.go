@@ -1,4 +1,4 @@
-// Package man writes the manual pages of a tree of commands.
+// Package man writes the manual pages for a tree of commands.
 package man
 
 import (

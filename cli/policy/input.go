@@ -1,6 +1,5 @@
-// Package policy is a policy of who is let in as commands take and show it: its help,
-// the document that a person gives, and how one is written for a person. What a policy
-// means is the relay's.
+// Package policy handles access policies on the command line: their help, reading the document that
+// a user supplies, and writing a policy for a person. What a policy means is left to the relay.
 package policy
 
 import (

@@ -1,6 +1,6 @@
-// Package publish has the short forms: they publish a service of this machine until
-// Ctrl-C, show meanwhile what happens, and take back what they made. What stays is
-// tunnel's.
+// Package publish contains the short forms: they publish a service of this machine until Ctrl-C,
+// show its traffic in the meantime, and remove what they created. Commands for tunnels that last
+// are in package tunnel.
 package publish
 
 import (

@@ -1,5 +1,5 @@
-// Package relay has the commands for those who run a relay: it runs one, brings one back
-// from its backup, and looks after a running one by its admin API.
+// Package relay contains the commands for operators of a relay: running one, restoring one from its
+// backup, and administering a running one through its admin API.
 package relay
 
 import (

@@ -1,5 +1,5 @@
-// Package requests has the commands that show what passed through tunnels, send it
-// again, and write it as an archive; and a line for each, as the short forms show it.
+// Package requests contains the commands that show the recorded requests of tunnels, replay them,
+// and export them as an archive. It also writes the one-line summaries that the short forms show.
 package requests
 
 import (

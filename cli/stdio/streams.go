@@ -1,6 +1,5 @@
-// Package stdio is what a command reads and where it writes: its three streams, and
-// how a result is written to them, as one JSON document or for a person at a
-// terminal. What a result says is the commands' own.
+// Package stdio holds a command's three standard streams and writes results to them, either as one
+// JSON document or for a person at a terminal. What a result says is left to the commands.
 package stdio
 
 import (

@@ -1,5 +1,5 @@
-// Package table lays lists out for people: whole where there is room or another
-// program reads them, and on a narrower screen without what a reader misses least.
+// Package table lays out lists for people. A list is written whole if there is room or if another
+// program reads it; on a narrower screen, the columns that a reader misses least are left out.
 package table
 
 import (

@@ -1,5 +1,5 @@
-// Package terminal is what a person looks at: how much of it is seen, how wide it
-// draws text, and where lines end on it. What is shown there is said by others.
+// Package terminal describes the user's terminal: its size, how wide it draws text, and where lines
+// wrap. What is shown there is left to other packages.
 package terminal
 
 import (

@@ -1,5 +1,5 @@
-// Package tunnel has the commands that create, list, change and delete tunnels, and
-// finds the tunnel that a person names. What a tunnel may be is definition's.
+// Package tunnel contains the commands that create, list, change and delete tunnels, and finds the
+// tunnel that a user names. What a tunnel may be is left to package definition.
 package tunnel
 
 import (

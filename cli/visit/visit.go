@@ -1,5 +1,5 @@
-// Package visit has the command that leads connections of this machine to private
-// tunnels of other clients, and lists what may be visited.
+// Package visit contains the command that leads connections on this machine to private tunnels of
+// other clients, and lists the tunnels that can be visited.
 package visit
 
 import (

@@ -1,5 +1,5 @@
-// Package admin asks a running relay by its admin API: one that is found by its data
-// folder, or elsewhere by the environment. What is asked and shown is the commands' own.
+// Package admin calls the admin API of a running relay, which it finds by its data folder or, if
+// the relay is elsewhere, from the environment. What to ask and show is left to the commands.
 package admin
 
 import (
