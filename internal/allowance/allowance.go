@@ -1,6 +1,6 @@
-// Package allowance tells what the system lets this process have, so that bounds can
-// be those of the machine: half a gigabyte and a thousand files here, and a hundred
-// times as much there.
+// Package allowance reports the resources that the system grants this process, so that limits can
+// fit the machine: one may offer half a gigabyte and a thousand files, another a hundred times as
+// much.
 package allowance
 
 import (

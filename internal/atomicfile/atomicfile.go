@@ -1,5 +1,5 @@
-// Package atomicfile replaces a file so that whoever reads it, also after the
-// power went at any moment, finds all of the old content or all of the new.
+// Package atomicfile replaces a file so that readers see either all of the old content or all of
+// the new, even if the power fails part way.
 package atomicfile
 
 import (

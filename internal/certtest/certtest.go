@@ -1,5 +1,4 @@
-// Package certtest makes the authorities and certificates that tests have clients
-// present.
+// Package certtest makes certificate authorities and client certificates for tests.
 package certtest
 
 import (

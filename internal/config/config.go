@@ -1,6 +1,6 @@
-// Package config reads adit.toml, the file in which a person says how the
-// daemon should be. adit never writes it. What a tunnel's values may be is left
-// to the agent; this package knows the keys, and where in the file they are.
+// Package config reads adit.toml, the file in which the user configures the daemon. adit never
+// writes it. This package knows the keys and their positions in the file; which values are valid
+// for a tunnel is left to the agent.
 package config
 
 import (

@@ -1,9 +1,9 @@
-// Package crowd gives places to those who have not said who they are yet, and may
-// come in any number from many addresses. Where all places are taken, whoever
-// comes gets that of the one who has waited longest in the most crowded block, if
-// that block has more than its own, or the wait was longer than it takes to say
-// who one is. Those who only hold places lose them, and a crowd that comes back at
-// once, each from another block, is served in turn and not cut before its time.
+// Package crowd allots a limited number of places to callers that have not identified themselves
+// yet and may arrive in any number from many addresses. If all places are taken, a newcomer gets
+// the place of the caller that has waited longest in the most crowded block, provided that block
+// holds more than the newcomer's own, or that the wait was longer than identifying oneself takes.
+// Callers that merely occupy places lose them, and a crowd that returns all at once, each from a
+// different block, is served in turn rather than cut off early.
 package crowd
 
 import (

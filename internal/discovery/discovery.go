@@ -1,5 +1,5 @@
-// Package discovery is the file by which tray, command line and host products
-// find the running daemon: runtime.json in its state folder.
+// Package discovery reads and writes runtime.json in the daemon's state folder, by which the tray,
+// the command line and host products find the running daemon.
 package discovery
 
 import (

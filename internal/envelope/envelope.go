@@ -1,7 +1,7 @@
-// Package envelope has an HTTP server give errors in the envelope of adit's APIs,
-// {"error": {"code", "message"}}, also where no handler is asked: net/http itself
-// refuses a request without a Host, with too large a header, or that is none, and
-// does so in plain text. What handlers answer is theirs.
+// Package envelope makes an HTTP server return errors in the envelope of adit's APIs, {"error":
+// {"code", "message"}}, even if no handler runs: net/http itself refuses requests that are
+// malformed, lack a Host or have too large a header, and does so in plain text. Responses of
+// handlers are left alone.
 package envelope
 
 import (

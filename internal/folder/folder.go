@@ -1,7 +1,6 @@
-// Package folder serves a folder of this machine by HTTP, to be read only: its
-// files, with ranges and dates, and a list where a folder has no index.html.
-// Nothing outside of it is reached, not by a symbolic link either, and what the
-// names of hidden files say is hidden is not there for visitors.
+// Package folder serves a folder of this machine over HTTP, read-only: its files, with ranges and
+// dates, and a listing for folders without an index.html. Nothing outside the folder can be
+// reached, not even through a symbolic link, and hidden files do not exist for visitors.
 package folder
 
 import (

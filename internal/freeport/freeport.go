@@ -1,7 +1,7 @@
-// Package freeport gives tests and benchmarks ports that stay free while nobody
-// listens at them: until a server has started, and while it restarts. A port that the system
-// picked may be picked again by any program in between. These lie below the range
-// that systems pick from, and each process has a part of them for itself.
+// Package freeport gives tests and benchmarks ports that stay free while nobody listens on them:
+// before a server has started, and while it restarts. A port picked by the system may be picked
+// again by any program in between. The ports here lie below the range that systems pick from, and
+// each process has its own part of them.
 package freeport
 
 import (

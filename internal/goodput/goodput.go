@@ -1,5 +1,5 @@
-// Package goodput measures how many bytes a second a path lets through, by moving
-// bytes over it for a moment.
+// Package goodput measures how many bytes per second a path carries, by moving bytes over it for a
+// short time.
 package goodput
 
 import (

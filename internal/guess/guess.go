@@ -1,5 +1,5 @@
-// Package guess slows down who guesses secrets: each has some wrong tries at once,
-// and gets one more every few seconds.
+// Package guess slows down clients that guess secrets: each may make a few wrong tries in a row,
+// and gains one more every few seconds.
 package guess
 
 import (

@@ -1,12 +1,10 @@
-// Package h2connect makes net/http's HTTP/2 server take extended CONNECT (RFC
-// 8441), which WebSocket over HTTP/2 needs. net/http has it, but only a setting
-// of the environment turns it on, read when net/http is initialised; see
-// docs/decisions/0007-websocket-over-http2.md.
+// Package h2connect enables extended CONNECT (RFC 8441) in net/http's HTTP/2 server, which
+// WebSocket over HTTP/2 needs. net/http supports it, but only an environment setting turns it on,
+// which is read when net/http is initialised; see docs/decisions/0007-websocket-over-http2.md.
 //
-// This package must be initialised first. It imports os alone, and of the
-// packages that are ready the one whose path sorts first is initialised next
-// (The Go Programming Language Specification, Package initialization), which
-// "adit/internal/h2connect" does before "net/http".
+// This package must be initialised before net/http. It imports only os. Among the packages that are
+// ready, the one whose path sorts first is initialised next (The Go Programming Language
+// Specification, Package initialization), and "adit/internal/h2connect" sorts before "net/http".
 package h2connect
 
 import "os"

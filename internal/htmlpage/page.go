@@ -1,8 +1,7 @@
-// Package htmlpage fills a handful of strings into an HTML page. The places are
-// {{.Name}}, in text or in a quoted attribute that holds text, where escaping is
-// all that a value needs; a page with any other place is refused when it is
-// parsed. It stands in for html/template, for which the linker has to keep every
-// method in the program.
+// Package htmlpage fills a handful of strings into an HTML page. Placeholders are written {{.Name}}
+// and may stand in text or in a quoted attribute that holds text, where escaping is all that a
+// value needs; a page with a placeholder anywhere else is rejected when it is parsed. The package
+// replaces html/template, which forces the linker to keep every method in the program.
 package htmlpage
 
 import (

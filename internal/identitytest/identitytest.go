@@ -1,5 +1,5 @@
-// Package identitytest runs identity providers for tests: the example of
-// github.com/zitadel/oidc, which a test builds by tools.mod, and a stand-in of GitHub.
+// Package identitytest runs identity providers for tests: the example from github.com/zitadel/oidc,
+// which a test builds from tools.mod, and a stand-in for GitHub.
 package identitytest
 
 import (

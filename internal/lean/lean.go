@@ -1,6 +1,6 @@
-// Package lean gives back the memory that starting a program took and running it
-// does not need: garbage, and pages of the program that only its start touched.
-// And it keeps the program within the memory that its container may have.
+// Package lean releases memory that the program needed to start but does not need to run: garbage,
+// and pages of the program that only its start touched. It also keeps the program within the memory
+// limit of its container.
 package lean
 
 import (

@@ -1,7 +1,6 @@
-// Package lend has the memory that bytes are copied through. Most connections
-// are idle most of the time, so memory is lent to a reader for as long as bytes
-// are in it, and one that waits holds none; little at first, and more to one
-// that fills it.
+// Package lend provides the buffers through which bytes are copied. Most connections are idle most
+// of the time, so a reader borrows memory only while there are bytes in it, and holds none while it
+// waits. A reader first gets a small buffer, and larger ones if it fills them.
 package lend
 
 import (

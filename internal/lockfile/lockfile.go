@@ -1,6 +1,5 @@
-// Package lockfile keeps two processes from owning one folder. The lock is the
-// operating system's and ends with the process, so a crash leaves nothing to
-// clean up.
+// Package lockfile prevents two processes from owning one folder. The lock belongs to the operating
+// system and ends with the process, so a crash leaves nothing to clean up.
 package lockfile
 
 import (

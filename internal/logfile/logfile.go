@@ -1,6 +1,5 @@
-// Package logfile is a log file of bounded size, for services whose manager
-// keeps no log of its own. A file that is full is renamed to NAME.1, and what
-// had that name to NAME.2 and so on; the oldest is removed.
+// Package logfile is a log file of bounded size, for services whose manager keeps no log. A full
+// file is renamed to NAME.1, the previous NAME.1 to NAME.2 and so on; the oldest is removed.
 package logfile
 
 import (

@@ -1,6 +1,5 @@
-// Package logring keeps the newest lines of a log in memory, for showing, and
-// hands each on to whoever follows along. It is a slog.Handler to be put beside
-// the one that writes the log.
+// Package logring keeps the newest lines of a log in memory for display, and passes each new one on
+// to those who follow the log. It is a slog.Handler to use next to the one that writes the log.
 package logring
 
 import (

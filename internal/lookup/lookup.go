@@ -1,5 +1,5 @@
-// Package lookup finds the addresses that a name has, also where the network's DNS is
-// slow or fails: who cannot look a relay up is as far from it as who cannot reach it.
+// Package lookup resolves names to addresses, even if the network's DNS is slow or fails: a relay
+// whose name does not resolve is as far away as one that cannot be reached.
 package lookup
 
 import (

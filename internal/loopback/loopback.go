@@ -1,5 +1,4 @@
-// Package loopback reads the addresses on this machine that only its own programs
-// can connect to.
+// Package loopback recognises addresses on this machine to which only its own programs can connect.
 package loopback
 
 import (

@@ -1,7 +1,7 @@
-// Package monotime is for durations that are kept as a number: how long ago
-// something was, on a clock that nobody sets. A time.Time does the same by
-// itself as long as it is whole; time.Unix, UnixNano, UTC and Round give the wall
-// clock alone, which NTP and people move by seconds and by years.
+// Package monotime measures elapsed time on a clock that nobody sets, for durations that are stored
+// as a number. A time.Time has the same property only as long as it keeps its monotonic reading;
+// time.Unix, UnixNano, UTC and Round leave only the wall clock, which NTP and people move by
+// seconds and by years.
 package monotime
 
 import "time"

@@ -1,4 +1,4 @@
-// Package natural orders names as people count: client-2 comes before client-10.
+// Package natural sorts names the way people count: client-2 comes before client-10.
 package natural
 
 import (

@@ -1,4 +1,4 @@
-// Package nearest finds the word that a person meant who wrote another, as in the
+// Package nearest finds the word that a person most likely meant by a misspelt one, such as the
 // name of a command, a flag or a key.
 package nearest
 

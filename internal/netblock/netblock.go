@@ -1,7 +1,6 @@
-// Package netblock says whose an address is, where something is bounded or
-// counted for each peer: an IPv4 address is one peer's, and so is an IPv6
-// network of 64 bits, which is the least that a customer gets. It also reads the
-// blocks that people write.
+// Package netblock says which peer an address belongs to, for limits and counts per peer: an IPv4
+// address is one peer, and so is an IPv6 /64 network, the least that a customer gets. It also
+// parses the address blocks that people write.
 package netblock
 
 import (

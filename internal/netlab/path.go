@@ -1,7 +1,7 @@
-// Package netlab is a bad network in real time for tests and benchmarks: network
-// namespaces, which are hosts of their own, and a path between two of them that
-// delays, limits, loses and reorders what passes. It needs Linux, root, the
-// program ip and TUN devices, and no netem: the path is internal/simnet.
+// Package netlab builds a bad network in real time for tests and benchmarks: network namespaces,
+// which act as separate hosts, and a path between two of them that delays, limits, loses and
+// reorders packets. It needs Linux, root, the program ip and TUN devices, but not netem: the path
+// is simulated by internal/simnet.
 package netlab
 
 import (

@@ -1,7 +1,7 @@
-// Package netwatch notices that this machine's place in the network may have
-// changed: other addresses, another route, or a wake-up from sleep. It tells
-// that something changed, not what to do about it. It sleeps until the system
-// tells of something, and looks by itself only where the system does not.
+// Package netwatch notices that this machine's place in the network may have changed: other
+// addresses, another route, or a wake-up from sleep. It reports that something changed, not what to
+// do about it. It sleeps until the system reports a change, and polls only if the system reports
+// none.
 package netwatch
 
 import (

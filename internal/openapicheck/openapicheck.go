@@ -1,6 +1,6 @@
-// Package openapicheck holds answers of the local API against its OpenAPI
-// document, in the tests of the package that serves it and in those of the
-// built program. The document is handed in.
+// Package openapicheck checks responses of the local API against its OpenAPI document. It is used
+// by the tests of the package that serves the API and by those of the built program. The caller
+// supplies the document.
 package openapicheck
 
 import (

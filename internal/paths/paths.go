@@ -1,5 +1,5 @@
-// Package paths knows where adit's two folders are: the one whose files a
-// person writes, and the one that adit keeps its state in.
+// Package paths knows adit's two folders: the one with the files that a person writes, and the one
+// in which adit keeps its state.
 package paths
 
 import (

@@ -1,5 +1,5 @@
-// Package portrange has the rules for ports that are published as one range, each
-// with a tunnel of its own.
+// Package portrange holds the rules for ports that are published as one range, with one tunnel for
+// each port.
 package portrange
 
 import "fmt"

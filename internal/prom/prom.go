@@ -1,5 +1,5 @@
-// Package prom writes figures in Prometheus' text format, version 0.0.4. What
-// is counted, and that labels stay few, is its callers' business.
+// Package prom writes metrics in Prometheus' text format, version 0.0.4. What to count, and keeping
+// labels few, is left to its callers.
 package prom
 
 import (

@@ -1,5 +1,5 @@
-// Package require decides what happens to a test whose tool is missing: a plain
-// run skips it with the reason, and a run with ADIT_REQUIRE=1 fails it.
+// Package require decides what happens to a test whose tool is missing: a plain run skips it and
+// gives the reason, and a run with ADIT_REQUIRE=1 fails it.
 package require
 
 import (

@@ -1,8 +1,7 @@
-// Package simnet is a network in memory: packet connections joined by links
-// that delay, limit, lose, reorder, duplicate and refuse packets, and that
-// several flows may share. It is deterministic by its seed, starts no goroutine
-// of its own, and is meant for bubbles of testing/synctest, where its time is
-// virtual.
+// Package simnet is a network in memory: packet connections joined by links that delay, limit,
+// lose, reorder, duplicate and refuse packets, and that several flows may share. It is
+// deterministic for a given seed, starts no goroutines, and is meant for testing/synctest bubbles,
+// in which its time is virtual.
 package simnet
 
 import (

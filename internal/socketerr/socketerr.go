@@ -1,6 +1,6 @@
-// Package socketerr has the errors by which what goes wrong with a socket is
-// told apart, for errors.Is. The names of package syscall do not serve on
-// Windows: there they are inventions, which no call returns.
+// Package socketerr defines the errors that tell socket failures apart, for use with errors.Is. The
+// constants of package syscall are no use on Windows: there they are invented values, which no call
+// returns.
 package socketerr
 
 // What the system says. Each is its own error number.

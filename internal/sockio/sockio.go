@@ -1,12 +1,10 @@
-// Package sockio reads and writes TCP connections without telling Go's scheduler
-// of each system call. Such a call on a socket that does not wait is over soon,
-// but an announced one wakes the scheduler's monitor in a process that was idle,
-// and the monitor then looks on, every 20 microseconds, until the process is
-// idle again: for a request that is passed on, that costs more than the passing
-// on. Larger ones, in bulk, take longer than that, and the monitor would take
-// their processor away and have another thread go on with it. Now and then a
-// call is announced, so that the monitor is never without news of a busy process
-// for long, and so are those of more bytes than are ever read at a time.
+// Package sockio reads and writes TCP connections without announcing each system call to Go's
+// scheduler. A call on a non-blocking socket is short, but an announced one wakes the scheduler's
+// monitor in an idle process, and the monitor then polls every 20 microseconds until the process is
+// idle again; for a forwarded request, that costs more than the forwarding. Larger calls, in bulk
+// transfers, take longer than that, and the monitor would take their processor away and let another
+// thread continue. An occasional call is announced, so that the monitor never goes long without
+// news of a busy process, and so is every call with more bytes than are ever read at a time.
 package sockio
 
 import (

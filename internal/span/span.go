@@ -1,4 +1,4 @@
-// Package span says how long something lasts.
+// Package span writes durations for people.
 package span
 
 import (

@@ -1,4 +1,4 @@
-// Package textfile knows what editors and shells put around a text that a person saved.
+// Package textfile handles what editors and shells add around text that a person saved.
 package textfile
 
 import (

@@ -1,5 +1,5 @@
-// Package tomltext knows the slips in a TOML file that a parser does not name: in the
-// text and in keys.
+// Package tomltext recognises mistakes in a TOML file that a parser does not name, both in its text
+// and in its keys.
 package tomltext
 
 import (

@@ -1,5 +1,5 @@
-// Package turns gives those who do something for a client their turn: so many at once,
-// and fewer of one client, so that one who asks for very much keeps nobody else waiting.
+// Package turns limits how much work is done for clients at once: so many tasks in total, and fewer
+// for one client, so that a client that asks for very much keeps nobody else waiting.
 package turns
 
 import (

@@ -1,8 +1,7 @@
-// Package udpbatch reads and writes datagrams many at a time: with the kernel's
-// segmentation offload (GSO and GRO) where the system has it, else as many
-// datagrams a call as the system takes, else one. What the system can do is
-// found out at run time, and an offload that refuses a send is left for good.
-// Any net.PacketConn works; only a *net.UDPConn is fast.
+// Package udpbatch reads and writes many datagrams at a time: with the kernel's segmentation
+// offloads (GSO and GRO) if the system has them, else as many datagrams per call as the system
+// takes, else one. It detects at run time what the system can do, and stops using an offload for
+// good once a send with it is refused. Any net.PacketConn works; only a *net.UDPConn is fast.
 package udpbatch
 
 import (

@@ -1,6 +1,5 @@
-// Package udpflow gives everybody who sends packets to a UDP socket a way of their own,
-// by which the packets go on and answers come back. Where a way leads, and how, is its
-// caller's to say.
+// Package udpflow gives every sender of packets to a UDP socket its own way, on which its packets
+// go out and the answers come back. Where a way leads, and how, is left to the caller.
 package udpflow
 
 import (

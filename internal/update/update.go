@@ -1,7 +1,6 @@
-// Package update replaces the program by a newer release: a manifest that the
-// release's key has signed says which file is meant, the file is verified before
-// it is touched by anything, and it is put back as it was if the daemon is not
-// well with it.
+// Package update replaces the program with a newer release. A manifest signed with the release key
+// names the file, the file is verified before anything uses it, and the old program is restored if
+// the daemon does not run well with the new one.
 package update
 
 import (

@@ -1,6 +1,6 @@
-// Package visible shows text of strangers as what it is: without the characters
-// that steer a screen, turn the order of what stands beside them, or cannot be
-// seen at all, and no more of it than there is room for.
+// Package visible makes text from strangers safe to show: it removes the characters that control a
+// screen, change the order of the text around them or cannot be seen at all, and cuts the text to
+// the room there is.
 package visible
 
 import (

@@ -1,6 +1,5 @@
-// Package webfiles serves a built web page: files that are read once, compressed
-// when a browser first asks for that, and looked up by their whole path, so that
-// no request leads anywhere else.
+// Package webfiles serves a built web page. Its files are read once, compressed when a browser
+// first asks for that, and looked up by their full path, so no request can reach anything else.
 package webfiles
 
 import (

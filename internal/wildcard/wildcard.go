@@ -1,6 +1,6 @@
-// Package wildcard knows names that stand for others: "*.shop.example.com" is every
-// name of one label more than shop.example.com, as in a certificate (RFC 9525,
-// section 6.3). shop.example.com itself is none of them, nor is a.b.shop.example.com.
+// Package wildcard matches names against wildcards: "*.shop.example.com" covers every name with
+// exactly one label more than shop.example.com, as in a certificate (RFC 9525, section 6.3). It
+// covers neither shop.example.com itself nor a.b.shop.example.com.
 package wildcard
 
 import "strings"

@@ -1,5 +1,5 @@
-// Package windowed makes of a console program of Windows the same program without
-// a console window: only the header's word for the kind of program differs.
+// Package windowed turns a Windows console program into the same program without a console window:
+// only the subsystem field in its header changes.
 package windowed
 
 import (

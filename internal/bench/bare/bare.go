@@ -1,11 +1,10 @@
-// Package bare is the floor of the benchmark: the way from visitors over a
-// relay and an agent to an origin, with nothing on it but that way. Relay and
-// agent copy bytes and datagrams over one link: a UDP socket, or a TCP
-// connection, bare or with TLS 1.3 as the standard library has it. There is no
-// other encryption, no authentication, no limit, no log, and no flow control but that of the sockets, so that a visitor who does not read
-// stops all others. Over UDP nothing is sent twice: what the sockets have room
-// for comes through, bulk does not. The agent hears of a visitor with the first
-// bytes, so that no origin can speak first.
+// Package bare is the baseline of the benchmark: the path from visitors through a relay and an
+// agent to an origin, and nothing else. Relay and agent copy bytes and datagrams over one link: a
+// UDP socket, or a TCP connection, either plain or with the standard library's TLS 1.3. There is no
+// other encryption, no authentication, no limits, no log, and no flow control beyond the sockets'
+// own, so a visitor who does not read stops all others. Over UDP nothing is retransmitted: what
+// fits into the sockets' buffers gets through, bulk data does not. The agent learns of a visitor
+// from the visitor's first bytes, so an origin cannot speak first.
 package bare
 
 import (

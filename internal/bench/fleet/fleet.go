@@ -1,5 +1,5 @@
-// Package fleet is many agents in one process, each with an address and a state
-// folder of its own, so that a relay can be measured with as many as it may have.
+// Package fleet runs many agents in one process, each with its own address and state folder, so
+// that a relay can be measured with as many agents as it may have.
 package fleet
 
 import (
