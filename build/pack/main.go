@@ -1,13 +1,13 @@
-// Command pack builds adit for every platform on one Linux machine and makes
-// what people install: archives, Linux packages, Windows installers and the
-// macOS package, with checksums, a bill of materials and signatures.
+// Command pack builds adit for every platform on one Linux machine and produces what people
+// install: archives, Linux packages, Windows installers and the macOS package, with checksums, a
+// bill of materials and signatures.
 //
 //	go run ./build/pack            everything, into dist
-//	go run ./build/pack -only deb  only what is named: archive, deb, rpm, apk, archlinux, nsis, msi, pkg
+//	go run ./build/pack -only deb  only the kind named: archive, deb, rpm, apk, archlinux, nsis, msi, pkg
 //
-// The same sources give the same bytes: times are those of the commit, and
-// nothing of the machine goes in. Signing is the one exception, and is left out
-// unless a certificate is given.
+// The same sources give the same bytes: timestamps are the commit's, and nothing from the build
+// machine is included. Signatures are the one exception; they are omitted unless a certificate is
+// given.
 package main
 
 import (
