@@ -25,9 +25,9 @@ const lookAgain = 15 * time.Second
 // relayWait is how long a control-plane request waits for the relay.
 const relayWait = 15 * time.Second
 
-// Agent keeps the session and the tunnels. Its methods may be called from
-// several goroutines; those that change something run one at a time, and while
-// one runs another gets refusal.CodeControlBusy at once.
+// Agent keeps the session and the tunnels. Its methods may be called concurrently; those that
+// change something run one at a time, and a second one fails immediately with
+// refusal.CodeControlBusy while another runs.
 type Agent struct {
 	cfg     Config
 	log     *slog.Logger

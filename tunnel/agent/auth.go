@@ -15,7 +15,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Auth returns the token in force.
+// Auth returns the current token.
 func (a *Agent) Auth() AuthStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,9 +40,9 @@ func (a *Agent) authLocked() AuthStatus {
 	return s
 }
 
-// Configure tries token at its relay and then takes it instead of the one in
-// force; if it is refused, all stays as it was. A clientID binds the agent to
-// that client: a token of another is refused.
+// Configure tries token at its relay and then replaces the current one with it. If the relay
+// refuses the token, nothing changes. A clientID binds the agent to that client: a token of any
+// other client is refused.
 func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStatus, error) {
 	if !a.turn.TryLock() {
 		return AuthStatus{}, busy()
@@ -138,7 +138,7 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	return now, nil
 }
 
-// Forget drops the token and closes the session. Tunnels stay and wait.
+// Forget removes the token and closes the session. Tunnels remain and wait.
 func (a *Agent) Forget(ctx context.Context) error {
 	if !a.turn.TryLock() {
 		return busy()
@@ -173,7 +173,7 @@ func (a *Agent) dropToken() (sessions, error) {
 	return a.dropLocked(), nil
 }
 
-// Pause ends the session until Resume; it outlives a restart.
+// Pause ends the session until Resume. The pause survives a restart.
 func (a *Agent) Pause(ctx context.Context) (Status, error) {
 	if err := a.setPaused(true); err != nil {
 		return Status{}, err
@@ -181,8 +181,8 @@ func (a *Agent) Pause(ctx context.Context) (Status, error) {
 	return a.Status(), nil
 }
 
-// Resume undoes Pause, and waits a little for the session. Without a Pause there
-// is nothing to undo and nothing to wait for.
+// Resume undoes Pause, and waits briefly for the session. If the agent is not paused, it does
+// nothing.
 func (a *Agent) Resume(ctx context.Context) (Status, error) {
 	a.mu.Lock()
 	attempts, paused := a.standing.attempts, a.login.auth.Paused
@@ -237,8 +237,8 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	return l, true, nil
 }
 
-// Reconnect replaces the session by a new one at once, and waits a little for it.
-// A refused token is tried once more.
+// Reconnect immediately replaces the session with a new one, and waits briefly for it. A token that
+// was refused is tried once more.
 func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 	a.mu.Lock()
 	if !a.login.configured() {

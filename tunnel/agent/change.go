@@ -7,7 +7,7 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// Change changes a tunnel. If the relay refuses the change, all stays as it was.
+// Change changes a tunnel. If the relay refuses the change, nothing changes.
 func (a *Agent) Change(ctx context.Context, id string, patch definition.Patch) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()

@@ -17,9 +17,9 @@ func declaredID(name string) string {
 	return "tun_" + hex.EncodeToString(sum[:10])
 }
 
-// Declare makes the declared tunnels those of specs, each known by its name.
-// What did not change is not touched. If one spec is wrong nothing changes, and
-// a *definition.DeclareError says which. It waits for a change that is being made.
+// Declare replaces the declared tunnels with those of specs, which are identified by their names.
+// Unchanged ones are left alone. If one spec is wrong, nothing changes, and a
+// *definition.DeclareError says which. Declare waits for a change in progress.
 func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()

@@ -23,9 +23,9 @@ const (
 // request that runs.
 const lettingAgain = 200 * time.Millisecond
 
-// Hold is one holder's part in a tunnel with definition.Tunnel.Held.
+// Hold is one holder's share in a tunnel with definition.Tunnel.Held.
 type Hold struct {
-	// Gone is closed when the tunnel is.
+	// Gone is closed when the tunnel is gone.
 	Gone <-chan struct{}
 	// Release ends the hold. It may be called more than once.
 	Release func()

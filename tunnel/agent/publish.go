@@ -109,9 +109,8 @@ func (a *Agent) publishActivity(ctx context.Context) {
 	}
 }
 
-// Subscribe begins a feed after the event with the id after; nil begins with
-// what comes next.
+// Subscribe reads the feed from the event after the id after; if nil, from the next one.
 func (a *Agent) Subscribe(after *uint64) *feed.Subscription { return a.feed.Subscribe(after) }
 
-// Publish puts an event of another part of the daemon (a log line) into the feed.
+// Publish puts an event of another part of the daemon (such as a log line) into the feed.
 func (a *Agent) Publish(kind string, data any) { a.feed.Publish(kind, data) }

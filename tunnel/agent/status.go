@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/agent/forward"
 )
 
-// Status returns the agent as a whole.
+// Status returns the state of the agent as a whole.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *Agent) stateLocked() string {
 	return StateConnecting
 }
 
-// Endpoints returns the public faces of the tunnels that run.
+// Endpoints returns the public faces of the running tunnels.
 func (a *Agent) Endpoints() []Endpoint {
 	a.mu.Lock()
 	defer a.mu.Unlock()

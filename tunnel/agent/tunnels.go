@@ -41,8 +41,8 @@ func (a *Agent) Tunnel(id string) (Tunnel, bool) {
 	return t.snapshot(a.tunnelStateLocked(t, a.stateLocked())), true
 }
 
-// Create adds a tunnel and starts it. It is there only if the relay has granted
-// it, or the agent is paused; then it waits.
+// Create adds a tunnel and starts it. The tunnel is added only if the relay grants it, or if the
+// agent is paused, in which case it waits.
 func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()

@@ -19,8 +19,8 @@ import (
 // maxVisitHead bounds the head of the relay's answer to a visit.
 const maxVisitHead = 4 << 10
 
-// MayVisit asks whether another client's private tunnel runs and lets this client in,
-// and returns its type; the tunnel's local service is not asked.
+// MayVisit asks whether another client's private tunnel is running and admits this client, and
+// returns its type. The tunnel's local service is not contacted.
 func (c *Client) MayVisit(ctx context.Context, client, name string) (kind string, err error) {
 	header, err := c.callWith(ctx, nil, http.MethodGet, pathVisit(client, name), nil, nil)
 	if err != nil {
@@ -34,13 +34,13 @@ func (c *Client) MayVisit(ctx context.Context, client, name string) (kind string
 
 func pathVisit(client, name string) string { return wire.PathVisit + client + "/" + name }
 
-// Invitation is a private tunnel of another client that there is to visit.
+// Invitation is a private tunnel of another client that this one may visit.
 type Invitation struct {
 	Tunnel string // CLIENT/NAME
 	Type   string // wire.TypeTCP or wire.TypeUDP
 }
 
-// Invitations asks which private tunnels of others there are to visit.
+// Invitations asks which private tunnels of other clients this one may visit.
 func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	var answer wire.Invitations
 	if err := c.call(ctx, http.MethodGet, wire.PathInvitations, nil, &answer); err != nil {
@@ -61,14 +61,14 @@ func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list, nil
 }
 
-// Visit has the relay lead a new stream to another client's private tunnel of type tcp.
+// Visit makes the relay connect a new stream to another client's private tunnel of type tcp.
 func (c *Client) Visit(ctx context.Context, client, name string) (link.Stream, error) {
 	stream, _, err := c.visit(ctx, client, name, wire.UpgradeVisit)
 	return stream, err
 }
 
-// VisitUDP has the relay lead a new flow to another client's private tunnel of type udp.
-// The flow has the number that is returned, and lasts as long as the stream does.
+// VisitUDP makes the relay connect a new flow to another client's private tunnel of type udp. It
+// returns the flow's number; the flow lasts as long as the stream.
 func (c *Client) VisitUDP(ctx context.Context, client, name string) (stream link.Stream, number uint32, err error) {
 	stream, header, err := c.visit(ctx, client, name, wire.UpgradeVisitUDP)
 	if err != nil {

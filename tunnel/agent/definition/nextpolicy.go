@@ -8,9 +8,9 @@ import (
 // policyWebhooks is the field of a policy that has its webhooks.
 const policyWebhooks = "webhooks"
 
-// NextPolicy is a policy that replaces another as it is kept, with its passwords hashed:
-// users without a password, and webhooks without secrets, have those of before. Nil if
-// before has not all of them either, or if a tunnel could not bring it.
+// NextPolicy returns the stored form of a policy that replaces another, with its passwords hashed.
+// Users without a password and webhooks without secrets keep those from before. The result is nil
+// if before lacks any of them, or if a tunnel could not carry the policy.
 func NextPolicy(before, document json.RawMessage) json.RawMessage {
 	next, no := normalPolicy(document)
 	var fields, had map[string]json.RawMessage

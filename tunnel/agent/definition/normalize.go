@@ -29,8 +29,8 @@ const (
 	maxDomain = 253
 )
 
-// Normalize checks spec and returns it with defaults filled in and names in
-// their usual form. It asks no resolver: where a name leads, who dials it looks.
+// Normalize checks spec and returns it with defaults filled in and names in canonical form. It does
+// not resolve names: where a name leads is checked when it is dialled.
 func (spec Tunnel) Normalize(guard origin.Guard) (Tunnel, *refusal.Error) {
 	switch {
 	case spec.Type != "":

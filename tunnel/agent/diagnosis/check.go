@@ -38,8 +38,8 @@ const (
 // checkTime is how long one look at the network may take.
 const checkTime = 8 * time.Second
 
-// Transports makes a session with the relay of token at addr over each transport, and
-// closes it. It says no Hello.
+// Transports makes a session with the relay of token at addr over each transport, and closes it
+// without sending Hello.
 func Transports(ctx context.Context, dial func(context.Context, link.DialConfig) (link.Session, error), token wire.Token, addr string) []Check {
 	try := func(over link.Transport) Check { return transport(ctx, dial, token, addr, over) }
 	udp, tls := try(link.DTLS), try(link.TLS)
@@ -85,7 +85,7 @@ func portOf(addr string) string {
 	return port
 }
 
-// Answer asks the relay for an answer on a session.
+// Answer checks whether the relay answers on a session.
 func Answer(ctx context.Context, s *session.Session) Check {
 	c := Check{Name: "relay_answers", Status: OK, Tried: "ask the relay for an answer"}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)

@@ -15,26 +15,26 @@ import (
 // speedTime is how long the measurement of one transport may take, both ways.
 const speedTime = 6 * goodput.Time
 
-// Speed is how fast the way between this machine and the relay is over one transport.
+// Speed is the speed of the path between this machine and the relay over one transport.
 type Speed struct {
 	Transport string  `json:"transport"` // dtls or tls
 	InUse     bool    `json:"in_use"`    // whether the session runs over it now
 	RTTMillis float64 `json:"rtt_ms"`    // 0 if not measured
-	// PerSecond are bytes a second, which a tunnel gets if nothing else moves and the
-	// local service is fast; 0 if not measured.
+	// PerSecond are bytes per second, which a tunnel reaches if nothing else moves and the local
+	// service is fast; 0 if not measured.
 	PerSecond traffic.Bytes `json:"bytes_per_second"`
-	// Error says why something was not measured; empty if all was.
+	// Error says why something was not measured; empty if everything was.
 	Error string `json:"error"`
 }
 
-// Speeds are those of both transports, DTLS first.
+// Speeds are the speeds of both transports, DTLS first.
 type Speeds struct {
 	Items []Speed `json:"items"`
-	// Advice says what to do; empty if the transport in use is right.
+	// Advice says what to do; empty if the transport in use is the right one.
 	Advice string `json:"advice"`
 }
 
-// Way is a way to a relay whose speed is measured.
+// Way is a way to a relay whose speed is to be measured.
 type Way struct {
 	Dialer  *session.Dialer
 	Addr    string          // the relay's
@@ -43,8 +43,7 @@ type Way struct {
 	Set     link.Transport  // that is configured
 }
 
-// Speeds moves bytes between this machine and the relay, over each transport and each
-// way.
+// Speeds moves bytes between this machine and the relay, over each transport and in each direction.
 func (w Way) Speeds(ctx context.Context) Speeds {
 	var list []Speed
 	for _, w.Joining.Over = range []link.Transport{link.DTLS, link.TLS} {

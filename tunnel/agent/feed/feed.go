@@ -14,7 +14,7 @@ import (
 // while.
 const size = 2048
 
-// Event is one entry of a feed. IDs rise by one.
+// Event is one entry of a feed. Each event's ID is one higher than the previous one's.
 type Event struct {
 	ID   uint64    `json:"id"`
 	Type string    `json:"type"`
@@ -22,21 +22,21 @@ type Event struct {
 	Data any       `json:"data"`
 }
 
-// TypeMissed is the Type of an event whose Data is a Missed: the first that a reader
-// gets who could not resume in full.
+// TypeMissed is the Type of an event whose Data is a Missed. A reader that cannot resume without a
+// gap gets it first.
 const TypeMissed = "missed"
 
-// Missed tells a reader what the feed no longer holds. Its event's ID is that of the
-// last event lost, so the next one follows on.
+// Missed tells a reader what the feed no longer holds. Its event's ID is that of the last lost
+// event, so the next event follows directly.
 type Missed struct {
 	Missed uint64 `json:"missed"`
-	// Restarted is set if the id to resume from is of another daemon; Missed
-	// then counts what is lost of this one's alone.
+	// Restarted is set if the id to resume from belongs to another daemon; Missed then counts only
+	// the lost events of this one.
 	Restarted bool `json:"restarted,omitempty"`
 }
 
-// Feed numbers events and holds the newest. Readers pull, so that a slow one
-// costs nothing but its own gaps.
+// Feed numbers events and holds the newest. Readers pull, so a slow reader causes gaps only for
+// itself.
 type Feed struct {
 	mu      sync.Mutex
 	ring    []Event
@@ -45,7 +45,7 @@ type Feed struct {
 	changed chan struct{} // closed by the next event; nil while nobody waits
 }
 
-// New returns the feed of a run that starts at a time.
+// New returns the feed of a run that started at the given time.
 func New(start time.Time) *Feed { return begin(newBase(start)) }
 
 // begin returns a feed whose ids come after base.
@@ -57,8 +57,8 @@ func begin(base uint64) *Feed { return &Feed{base: base, last: base} }
 // own. JavaScript can count them: they are below 2^53 until the year 2106.
 func newBase(at time.Time) uint64 { return uint64(at.Unix())<<21 | rand.Uint64N(1<<21) }
 
-// Publish adds an event. Data with a method Data() any is what that returns when the
-// event is read.
+// Publish adds an event. If data has a method Data() any, that is called when the event is read,
+// and its result is used instead.
 func (f *Feed) Publish(kind string, data any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,15 +100,14 @@ func (f *Feed) after(id uint64) (Event, <-chan struct{}) {
 	return f.ring[(id-f.base)%size], nil
 }
 
-// Subscription is one reader's place in a feed. It holds nothing that
-// must be closed, and belongs to one goroutine.
+// Subscription is one reader's position in a feed. It holds nothing that must be closed, and must
+// not be used concurrently.
 type Subscription struct {
 	feed *Feed
 	id   uint64 // of the last event given out
 }
 
-// Subscribe begins after the event with the id after; nil begins with what comes
-// next.
+// Subscribe starts after the event with the id after; if nil, with the next one.
 func (f *Feed) Subscribe(after *uint64) *Subscription {
 	s := &Subscription{feed: f}
 	if after != nil {
@@ -121,11 +120,11 @@ func (f *Feed) Subscribe(after *uint64) *Subscription {
 	return s
 }
 
-// Last is the id of the last event that was given out or passed over.
+// Last returns the id of the last event returned or skipped.
 func (s *Subscription) Last() uint64 { return s.id }
 
-// Next waits for the next event. A reader that is too slow gets one of TypeMissed
-// in place of what it lost. It returns ctx's error if ctx ends first.
+// Next waits for the next event. A reader that is too slow gets an event of TypeMissed in place of
+// those it lost. If ctx ends first, Next returns ctx's error.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		e, changed := s.feed.after(s.id)

@@ -30,8 +30,8 @@ func (f *Forwarder) reached(r *route, err error) {
 	}
 }
 
-// LookAgain has KeepLooking begin anew, as when a tunnel runs again whose service was
-// not reached and has not been tried since it was stopped.
+// LookAgain makes KeepLooking start over. It is called, for example, when a tunnel runs again whose
+// service could not be reached and has not been tried since the tunnel was stopped.
 func (f *Forwarder) LookAgain() {
 	select {
 	case f.faults <- struct{}{}:
@@ -39,9 +39,9 @@ func (f *Forwarder) LookAgain() {
 	}
 }
 
-// KeepLooking tries the services that were not reached until they are, so that the page
-// need not wait for a visitor to say that all is well, until ctx ends. It sleeps while
-// there are none. running returns the tunnels to look at.
+// KeepLooking retries services that could not be reached until they can be, so that the page shows
+// the recovery without waiting for a visitor. It runs until ctx ends, and sleeps while there is
+// nothing to try. running returns the tunnels to check.
 func (f *Forwarder) KeepLooking(ctx context.Context, running func() []*Tunnel) {
 	next := time.NewTimer(time.Hour)
 	defer next.Stop()

@@ -15,15 +15,15 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Config is what a Forwarder stands on; all of it is required.
+// Config is what a Forwarder needs; all fields are required.
 type Config struct {
 	Origins   *origin.Dialer
 	Inspector *inspect.Inspector
 	Logger    *slog.Logger
-	// Activity, which has room for one, gets a value when visitors came or went, when
-	// something passed, and when a service is reached that was not, or the other way.
+	// Activity, which must have room for one value, gets one when visitors come or go, when traffic
+	// passes, and when a service becomes reachable or unreachable.
 	Activity chan<- struct{}
-	// Complain is called with what kept a visitor of a tunnel from its service.
+	// Complain is called with the reason why a visitor of a tunnel did not reach its service.
 	Complain func(id, name, message string)
 }
 
@@ -46,7 +46,7 @@ func New(cfg Config) *Forwarder {
 	}
 }
 
-// Bytes counts what passed to and from all visitors.
+// Bytes counts the traffic of all visitors.
 func (f *Forwarder) Bytes() traffic.Bytes { return f.passed.Bytes() }
 
 // active tells of activity.

@@ -14,7 +14,7 @@ type numbers struct {
 	added   chan struct{} // closed by the next added number; nil while nobody waits
 }
 
-// Register makes t the tunnel of number.
+// Register assigns number to t.
 func (n *numbers) Register(number uint32, t *Tunnel) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -25,7 +25,7 @@ func (n *numbers) Register(number uint32, t *Tunnel) {
 	}
 }
 
-// Unregister has number be no tunnel's, if it is t's.
+// Unregister frees number, if it is assigned to t.
 func (n *numbers) Unregister(number uint32, t *Tunnel) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +69,7 @@ func (n *numbers) find(number uint32) (t *Tunnel, era int, added <-chan struct{}
 	return nil, 0, n.added
 }
 
-// Forget has no number be t's, and reports whether one was.
+// Forget frees all numbers of t, and reports whether there were any.
 func (n *numbers) Forget(t *Tunnel) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,7 +78,7 @@ func (n *numbers) Forget(t *Tunnel) bool {
 	return len(n.tunnels) < before
 }
 
-// Tunnels returns those that have numbers.
+// Tunnels returns the tunnels that have numbers.
 func (n *numbers) Tunnels() map[*Tunnel]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 // replayTime is how long a repeated request may take.
 const replayTime = 30 * time.Second
 
-// Replay sends again, which repeats the request id, to the origin of t, and returns the
-// new entry. Its errors are refusals.
+// Replay sends again, a repeat of the recorded request id, to the origin of t, and returns the new
+// entry. Its errors are refusals.
 func (f *Forwarder) Replay(ctx context.Context, t *Tunnel, id string, again inspect.Repeat) (inspect.Detail, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()

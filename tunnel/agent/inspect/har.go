@@ -68,8 +68,8 @@ type (
 		MimeType string    `json:"mimeType"`
 		Params   []harPair `json:"params"`
 		Text     string    `json:"text"`
-		// Encoding is base64 or absent; not in the specification, but written
-		// and read by many for what is not text.
+		// Encoding is base64 or absent. It is not in the specification, but many programs write and
+		// read it for binary bodies.
 		Encoding string `json:"encoding,omitempty"`
 		Comment  string `json:"comment,omitempty"` // cutBody, or absent
 	}
@@ -102,8 +102,8 @@ type (
 // cutBody is the comment of a body of which the archive has the beginning at most.
 const cutBody = "cut: adit did not keep all of this body"
 
-// WriteHAR writes the HTTP entries that f picks, oldest first; reveal shows what
-// is redacted otherwise. Entries of which no request was heard are left out.
+// WriteHAR writes the HTTP entries selected by f, oldest first; reveal includes values that are
+// otherwise redacted. Entries whose request was never seen are omitted.
 func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal bool) error {
 	if f.Limit == 0 {
 		f.Limit = 10_000
@@ -248,14 +248,14 @@ const (
 
 // Errors of ReadHAR that callers branch on.
 var (
-	// ErrHAR is matched if the file is not one.
+	// ErrHAR is matched if the file is not a HAR file.
 	ErrHAR = errors.New("not a HAR file")
-	// ErrOff is returned if nothing is kept.
+	// ErrOff is returned if the inspector is off.
 	ErrOff = errors.New("the inspector is off")
 )
 
-// ReadHAR takes the entries of a HAR file in, and returns how many there were. With a
-// mistake in one of them it takes none.
+// ReadHAR imports the entries of a HAR file, and returns how many there were. If any of them is
+// invalid, it imports none.
 func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	if ins == nil || ins.limits.Memory < 0 {
 		return 0, ErrOff

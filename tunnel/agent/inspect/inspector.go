@@ -29,7 +29,7 @@ const (
 	stateFailed = "failed"
 )
 
-// Inspector keeps the newest entries. It is made by New; a nil one is off.
+// Inspector keeps the newest entries. Use New to create one; a nil Inspector is off.
 type Inspector struct {
 	limits Limits
 	used   atomic.Int64  // bytes held by entries
@@ -43,7 +43,7 @@ type Inspector struct {
 	entries []*entry // oldest first
 }
 
-// New returns an Inspector within limits. Entries appear while Run runs.
+// New returns an Inspector with the given limits. Entries appear while Run is running.
 func New(limits Limits) *Inspector {
 	if limits.Memory == 0 {
 		limits.Memory = 64 << 20
@@ -59,22 +59,22 @@ func New(limits Limits) *Inspector {
 	return ins
 }
 
-// Told is an entry that followers are told of. What it says is worked out when
-// somebody asks: mostly nobody does.
+// Told is an entry of which followers are notified. Its content is computed only if somebody asks
+// for it, which is rare.
 type Told struct{ entry *entry }
 
-// Data is the entry's Summary, as it is now.
+// Data returns the entry's current Summary.
 func (t Told) Data() any { return t.entry.summary() }
 
 // remembered is how many of the newest entries can still say what they were
 // once their place in memory is another's.
 const remembered = 4096
 
-// Follow has f called when an entry begins, is answered, or ends. It must be set
+// Follow makes the inspector call f when an entry begins, is answered, or ends. It must be called
 // before Run.
 func (ins *Inspector) Follow(f func(Told)) { ins.follow = f }
 
-// Lost is how many entries were not listed because they came too fast.
+// Lost returns how many entries were not listed because they came too fast.
 func (ins *Inspector) Lost() int64 { return ins.lost.Load() }
 
 // Run lists what taps hear, until ctx ends.
@@ -181,7 +181,7 @@ func (ins *Inspector) evict() {
 	}
 }
 
-// Clear forgets all entries, and returns how many there were.
+// Clear removes all entries, and returns how many there were.
 func (ins *Inspector) Clear() int {
 	if ins == nil {
 		return 0
@@ -223,7 +223,7 @@ func (ins *Inspector) find(id string) *entry {
 
 func formatID(seq uint64) string { return "req_" + strconv.FormatUint(seq, 10) }
 
-// IsID reports whether id is in the form of an entry's id, held or not.
+// IsID reports whether id has the form of an entry's id, whether or not such an entry exists.
 func IsID(id string) bool {
 	_, ok := parseID(id)
 	return ok
@@ -238,7 +238,7 @@ func parseID(id string) (uint64, bool) {
 	return seq, err == nil
 }
 
-// List returns the entries that f picks, newest first.
+// List returns the entries selected by f, newest first.
 func (ins *Inspector) List(f Filter) []Summary {
 	out := []Summary{}
 	for _, e := range ins.pick(f) {

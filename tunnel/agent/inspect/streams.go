@@ -26,8 +26,7 @@ type streams struct {
 	newest *entry            // the request that was heard last
 }
 
-// HTTP2 returns a Tap for a connection of HTTP/2 requests; nil if the inspector
-// is off.
+// HTTP2 returns a Tap for a connection of HTTP/2 requests, or nil if the inspector is off.
 func (ins *Inspector) HTTP2(meta Meta) *Tap {
 	if ins == nil || ins.limits.Memory < 0 {
 		return nil

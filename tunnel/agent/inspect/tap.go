@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// Meta says whose connection a Tap hears.
+// Meta describes the connection that a Tap hears.
 type Meta struct {
 	TunnelID, TunnelName string
 	Type                 string // the tunnel's
 	Visitor              string // address:port, if known
 	Client               string // the client that visits a private tunnel
 	ReplayOf             string // id of the entry that is repeated
-	// Secret are names of request fields whose values are hidden beside the usual
-	// ones: what the tunnel itself gives its origin.
+	// Secret names request fields whose values are hidden in addition to the usual ones: those that
+	// the tunnel itself sends to its origin.
 	Secret []string
-	// Path is the tunnel's path that the connection came by, if it has one of its own
-	// for it, and Prefix what was taken out of the requests' paths; empty: nothing was.
+	// Path is the tunnel's path by which the connection came, if that has its own service, and
+	// Prefix is what was stripped from the requests' paths; empty if nothing was.
 	Path, Prefix string
 }
 
 // maxPending is how many requests may wait for their response on one connection.
 const maxPending = 128
 
-// Tap hears one connection. What it is shown it copies or counts; it never
-// blocks. Its methods for the visitor's direction belong to one goroutine, those
-// for the origin's to one; Close comes after both. A nil Tap hears nothing.
+// Tap hears one connection. It copies or counts what it is shown, and never blocks. Its methods for
+// the visitor's direction must be called from one goroutine at a time, and so must those for the
+// origin's direction; Close comes after both. A nil Tap hears nothing.
 type Tap struct {
 	ins  *Inspector
 	meta Meta
@@ -50,8 +50,7 @@ type Tap struct {
 	dead    bool     // no more messages are looked for
 }
 
-// HTTP returns a Tap for a connection of HTTP/1.1 requests; nil if the inspector
-// is off.
+// HTTP returns a Tap for a connection of HTTP/1.1 requests, or nil if the inspector is off.
 func (ins *Inspector) HTTP(meta Meta) *Tap {
 	if ins == nil || ins.limits.Memory < 0 {
 		return nil
@@ -63,7 +62,7 @@ func (ins *Inspector) HTTP(meta Meta) *Tap {
 	return t
 }
 
-// Flow returns a Tap that counts; nil if the inspector is off.
+// Flow returns a Tap that only counts, or nil if the inspector is off.
 func (ins *Inspector) Flow(meta Meta) *Tap {
 	if ins == nil || ins.limits.Memory < 0 {
 		return nil
@@ -138,22 +137,22 @@ func (t *Tap) FromOrigin(b []byte) {
 	}
 }
 
-// VisitorEnded tells that the visitor's direction is over.
+// VisitorEnded says that the visitor's direction has ended.
 func (t *Tap) VisitorEnded() {
 	if t != nil && t.flow == nil && t.streams == nil {
 		t.request.closed()
 	}
 }
 
-// OriginEnded tells that the origin's direction is over.
+// OriginEnded says that the origin's direction has ended.
 func (t *Tap) OriginEnded() {
 	if t != nil && t.flow == nil && t.streams == nil {
 		t.response.closed()
 	}
 }
 
-// Asked reports whether a request has been heard, and whether to its end. It
-// belongs to the visitor's direction.
+// Asked reports whether a request has been heard, and whether it is complete. It belongs to the
+// visitor's direction.
 func (t *Tap) Asked() (begun, whole bool) {
 	if t == nil || t.flow != nil || t.ear.cur == nil {
 		return false, false
@@ -164,8 +163,8 @@ func (t *Tap) Asked() (begun, whole bool) {
 	return true, e.req.ended
 }
 
-// Answered reports whether the newest request has its whole answer. It belongs to
-// the origin's direction, once the request was heard.
+// Answered reports whether the newest request has been answered in full. It belongs to the origin's
+// direction, and may be called once the request was heard.
 func (t *Tap) Answered() bool {
 	if t == nil || t.flow != nil || t.ear.cur == nil {
 		return false
@@ -176,10 +175,9 @@ func (t *Tap) Answered() bool {
 	return e.res.ended
 }
 
-// Refuse ends a connection that the origin did not take, and says why. status is
-// what the visitor is answered for it, as far as that is known; else zero. It is
-// called instead of what shows the origin's bytes. A visitor who was not heard to
-// ask anything is listed all the same.
+// Refuse ends a connection that the origin did not accept, and gives the reason. status is the
+// status that the visitor gets, or zero if unknown. Refuse is called instead of the methods that
+// show the origin's bytes. The visitor is listed even if no request was heard.
 func (t *Tap) Refuse(status int, why string) {
 	if t == nil {
 		return
@@ -202,7 +200,7 @@ func (t *Tap) Refuse(status int, why string) {
 	}
 }
 
-// Close ends what is still open.
+// Close ends whatever is still open.
 func (t *Tap) Close() {
 	if t == nil {
 		return

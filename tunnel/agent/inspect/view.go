@@ -133,7 +133,7 @@ func redact(headers []Header, also []string) []Header {
 	return headers
 }
 
-// Detail returns one entry in full; reveal shows what is redacted otherwise.
+// Detail returns one entry in full; reveal shows values that are otherwise redacted.
 func (ins *Inspector) Detail(id string, reveal bool) (Detail, bool) {
 	e := ins.find(id)
 	if e == nil {

@@ -36,19 +36,18 @@ const (
 
 // SocketMessage is one message of a WebSocket, or its end.
 type SocketMessage struct {
-	// From is who sent it: visitor or origin.
+	// From says who sent it: visitor or origin.
 	From string    `json:"from"`
 	Time time.Time `json:"time"`
 	Type string    `json:"type"` // text, binary or close
-	// Size is how many bytes it had on the wire, without framing.
+	// Size is its size on the wire in bytes, without framing.
 	Size int64 `json:"size"`
-	// Text is what it said, and Base64 if that is not text. A close says its code, and
-	// why.
+	// Text is the content, or Base64 if that is not text. For a close, it is the code and reason.
 	Text   string `json:"text,omitempty"`
 	Base64 string `json:"base64,omitempty"`
-	// Truncated is set if more was sent than was kept.
+	// Truncated is set if the message was longer than what was kept.
 	Truncated bool `json:"truncated,omitempty"`
-	// Unread is set if it was compressed and could not be undone.
+	// Unread is set if it was compressed and could not be decompressed.
 	Unread bool `json:"unread,omitempty"`
 }
 

@@ -17,17 +17,17 @@ import (
 	"adit/tunnel/agent/splice"
 )
 
-// Dialer connects to local services. It is used by pointer, and its fields are set
-// before its methods are called.
+// Dialer connects to local services. Use it by pointer, and set its fields before calling its
+// methods.
 type Dialer struct {
 	Guard Guard
-	// Timeout is how long a service has to accept a connection.
+	// Timeout is how long a service may take to accept a connection.
 	Timeout time.Duration
-	// LookAgain is how long a service of datagrams that is asked and does not answer is
-	// taken to be where its name led.
+	// LookAgain is how long a datagram service that receives packets but does not answer is still
+	// assumed to be at the address to which its name resolved.
 	LookAgain time.Duration
-	// Lookup resolves the names of services. If nil, the system does, and the addresses of
-	// one family are enough.
+	// Lookup resolves the names of services. If nil, the system's resolver is used, and the
+	// addresses of one family suffice.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	peers sync.Map // *sockio.Peer by host:port; as many as there were services
@@ -97,9 +97,9 @@ func (d *Dialer) resolve(ctx context.Context, s Service) ([]netip.AddrPort, erro
 // lookupWait is how long Refused waits for the name of a local service.
 const lookupWait = 2 * time.Second
 
-// Refused returns an address that the name of a service means today and to which no
-// tunnel may lead, and why; a nil error if there is none. A name that does not resolve
-// now may do so later: each dial looks again.
+// Refused returns an address to which the name of a service currently resolves and to which no
+// tunnel may lead, with the reason; a nil error means that there is none. A name that does not
+// resolve now may do so later: each dial checks again.
 func (d *Dialer) Refused(ctx context.Context, s Service) (netip.Addr, error) {
 	if !s.Named() {
 		return netip.Addr{}, nil // who declared it was told already
@@ -135,9 +135,9 @@ func (d *Dialer) onlyIPv6(ctx context.Context, s Service) bool {
 // loopbackWait is how long onlyIPv6 looks. Whoever is at loopback answers at once.
 const loopbackWait = 250 * time.Millisecond
 
-// Dial connects to a service, and sends header, if there is one, before all else: it
-// is read before TLS begins. With http2 the service is asked for that in TLS. Its
-// errors are for people to read.
+// Dial connects to a service. If there is a header, it is sent before everything else; services
+// read it before TLS begins. With http2, HTTP/2 is requested in TLS. Its errors are written for
+// people.
 func (d *Dialer) Dial(ctx context.Context, s Service, header []byte, http2 bool) (splice.HalfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()

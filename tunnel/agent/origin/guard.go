@@ -36,14 +36,14 @@ func plain(ip netip.Addr) netip.Addr {
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Guard says where no tunnel may lead. The zero Guard knows the addresses of clouds
-// alone.
+// Guard says where no tunnel may lead. The zero Guard only knows the metadata addresses of clouds.
 type Guard struct {
-	// Refuse says why a tunnel must not lead to ip and port, nil if it may. May be nil.
+	// Refuse returns why a tunnel must not lead to ip and port, or nil if it may. Refuse itself may
+	// be nil.
 	Refuse func(ip netip.Addr, port int) error
 }
 
-// Check says why a tunnel must not lead to ip and port, nil if it may.
+// Check returns why a tunnel must not lead to ip and port, or nil if it may.
 func (g Guard) Check(ip netip.Addr, port int) error {
 	ip = plain(ip)
 	for _, p := range metadata {
@@ -60,8 +60,8 @@ func (g Guard) Check(ip netip.Addr, port int) error {
 	return nil
 }
 
-// MetadataName reports whether name is one under which clouds give out credentials,
-// whatever it means here: no tunnel leads there.
+// MetadataName reports whether clouds hand out credentials under name, whatever it resolves to
+// here: no tunnel leads there.
 func MetadataName(name string) bool {
 	switch strings.TrimSuffix(strings.ToLower(name), ".") {
 	case "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal":

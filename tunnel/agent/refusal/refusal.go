@@ -21,7 +21,7 @@ const (
 	CodeTooManyStreams   = "too_many_streams"
 )
 
-// Error is what an operation refuses with; any other error is the agent's own fault.
+// Error is the error of a refused operation; any other error is the agent's own fault.
 type Error struct {
 	Code    string
 	Message string
@@ -30,12 +30,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Invalid is the refusal of what a field has.
+// Invalid refuses the value of a field.
 func Invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalidParameter, Message: field + ": " + fmt.Sprintf(format, args...), Field: field}
 }
 
-// Clip keeps a value that is told back to its sender short.
+// Clip shortens a value that is quoted back to its sender.
 func Clip(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "") + "…"

@@ -23,13 +23,12 @@ type attempted struct {
 	turn    int
 }
 
-// ConnectAny makes a session at one of several addresses of a relay and says
-// Hello, as Connect does, and returns the address that what it returns is of. It
-// begins with the first; the next joins after headStart, or when all before it
-// have failed, and the first that is welcome wins. Once the token was refused,
-// no further one is tried. Where none is welcome, the error is the one that says
-// most, of equal ones the first address's. All that it began has ended when it
-// returns.
+// ConnectAny makes a session at one of several addresses of a relay and sends Hello, as Connect
+// does, and returns the address to which its result belongs. It starts with the first address. Each
+// further one joins after headStart, or once all before it have failed, and the first that is
+// welcomed wins. Once the token is refused, no more addresses are tried. If none is welcomed, the
+// error is the most informative one; among equals, the earliest address's. Everything that it
+// started has ended when it returns.
 func (d *Dialer) ConnectAny(ctx context.Context, addrs []string, j Joining) (*Session, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -38,7 +38,7 @@ const (
 
 const maxStateFile = 64 << 20
 
-// Auth is auth.json: the token and what belongs to the session.
+// Auth is auth.json: the token and the data of its session.
 type Auth struct {
 	Version      int       `json:"version"`
 	Instance     string    `json:"instance"` // random, once per state folder
@@ -46,16 +46,17 @@ type Auth struct {
 	Token        string    `json:"auth_token,omitempty"`
 	ClientID     string    `json:"client_id,omitempty"` // what the person bound the agent to
 	ConfiguredAt time.Time `json:"configured_at,omitzero"`
-	// Addresses are where the relay moved, or has its nodes, and AddressesOf is
-	// that relay: its authority's fingerprint.
+	// Addresses are where the relay has moved, or where its nodes are. AddressesOf identifies that
+	// relay by its authority's fingerprint.
 	Addresses   []string `json:"addresses,omitempty"`
 	AddressesOf string   `json:"addresses_of,omitempty"`
-	// GivenBy is the relay, as AddressesOf, whose grants and releases tunnels.json
-	// has. It outlives the token: who is logged in there again owes it the same.
+	// GivenBy identifies, in the same way as AddressesOf, the relay to which the grants and
+	// releases in tunnels.json belong. It outlives the token: whoever logs in there again still
+	// owes the releases.
 	GivenBy string `json:"given_by,omitempty"`
 }
 
-// FingerprintOf tells relays apart by what their tokens trust; "" without one.
+// FingerprintOf tells relays apart by what their tokens trust; "" without a token.
 func FingerprintOf(t wire.Token) string {
 	if t.Fingerprint == [32]byte{} {
 		return ""
@@ -67,13 +68,13 @@ func FingerprintOf(t wire.Token) string {
 type Tunnels struct {
 	Version int      `json:"version"`
 	Tunnels []Tunnel `json:"tunnels"`
-	// Granted has what the relay gave declared tunnels, by tunnel id.
+	// Granted is what the relay gave declared tunnels, by tunnel id.
 	Granted map[string]Grant `json:"granted,omitempty"`
-	// Releases are claims to give back as soon as there is a session.
+	// Releases are claims to give back once there is a session.
 	Releases []string `json:"releases,omitempty"`
 }
 
-// Without returns v less what a relay gave.
+// Without returns v without anything that a relay gave.
 func (v Tunnels) Without() Tunnels {
 	v.Granted, v.Releases = nil, nil
 	v.Tunnels = slices.Clone(v.Tunnels)
@@ -125,8 +126,8 @@ func isID(id string) bool {
 // maxID bounds ids; a relay cuts what is longer.
 const maxID = 64
 
-// Folder is a state folder, and has one owner at a time. Its methods are not for
-// several goroutines at once.
+// Folder is a state folder, and has one owner at a time. Its methods must not be called
+// concurrently.
 type Folder struct {
 	dir  string
 	lock *lockfile.Lock
@@ -134,8 +135,8 @@ type Folder struct {
 	Write func(path string, data []byte, perm fs.FileMode) error
 }
 
-// Open makes the folder if there is none, and takes it until Close. It removes what
-// writes that were cut have left.
+// Open creates the folder if needed, and owns it until Close. It removes what interrupted writes
+// have left behind.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("make the state folder: %w", err) // whose it is to be, the daemon says
@@ -169,24 +170,23 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Close gives the folder back.
+// Close releases the folder.
 func (f *Folder) Close() error { return f.lock.Release() }
 
 func (f *Folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// Saved is what the folder had.
+// Saved is the content of the folder.
 type Saved struct {
 	Auth    Auth
 	Tunnels Tunnels
 	// Notices say which files were put aside, and why.
 	Notices []string
-	// Mended is how many tunnels had no id of their own and have new ones, which are
-	// not saved yet.
+	// Mended is how many tunnels had no id of their own and were given new ones, which are not
+	// saved yet.
 	Mended int
 }
 
-// Load reads the files. What there is none of is empty, but for Auth.Instance, which is
-// made then.
+// Load reads the files. Missing files count as empty, except for Auth.Instance, which is generated.
 func (f *Folder) Load() (Saved, error) {
 	var v Saved
 	var kept *aside
@@ -314,8 +314,8 @@ func (f *Folder) save(name string, v any) error {
 // often for a few bytes in it.
 const trial = 64 << 10
 
-// Try writes a file into the folder as the others are written, to the disk itself, and
-// removes it.
+// Try writes a file to the folder in the same way as the others, through to the disk, and removes
+// it again.
 func (f *Folder) Try() error {
 	file, err := os.CreateTemp(f.dir, ".check.*.tmp")
 	if err != nil {
@@ -331,7 +331,7 @@ func (f *Folder) Try() error {
 	return errors.Join(err, os.Remove(file.Name()))
 }
 
-// NewID returns prefix and 80 random bits.
+// NewID returns prefix followed by 80 random bits.
 func NewID(prefix string) string {
 	var b [10]byte
 	rand.Read(b[:])

@@ -13,9 +13,9 @@ const (
 	pace    = 10 * time.Millisecond
 )
 
-// Turn lets one change at a time be made. While a control-plane request has it,
-// another is told so at once; the agent's own work, of which whoever asks knows
-// nothing, is waited for. The zero Turn is nobody's.
+// Turn lets one change at a time be made. While a control-plane request holds it, another one is
+// refused at once. The agent's own work, which callers know nothing about, is waited for. The zero
+// Turn is held by nobody.
 type Turn struct {
 	mu        sync.Mutex
 	held, own bool
@@ -32,7 +32,7 @@ func (t *Turn) take(own bool) (taken, heldByOwn bool) {
 	return true, false
 }
 
-// TryLock takes the turn for a control-plane request, if no other has it.
+// TryLock takes the turn for a control-plane request, unless another one holds it.
 func (t *Turn) TryLock() bool {
 	for end := time.Now().Add(ownWork); ; time.Sleep(pace) {
 		taken, own := t.take(false)
@@ -42,7 +42,7 @@ func (t *Turn) TryLock() bool {
 	}
 }
 
-// TryOwn takes the turn for the agent's own work, if nobody has it.
+// TryOwn takes the turn for the agent's own work, unless somebody holds it.
 func (t *Turn) TryOwn() bool {
 	taken, _ := t.take(true)
 	return taken
@@ -55,7 +55,7 @@ func (t *Turn) Lock() {
 	}
 }
 
-// Unlock gives the turn back.
+// Unlock gives up the turn.
 func (t *Turn) Unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

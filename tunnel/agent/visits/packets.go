@@ -46,10 +46,9 @@ func (f countedFlow) Run(ctx context.Context) {
 	f.Flow.Run(ctx)
 }
 
-// VisitUDP leads the packets of one sender to a private tunnel, until its connection ends,
-// the flow is over or ctx ends. Once the relay has let it in, take gives the connection,
-// on which each packet is behind its length as udpflow.Framed says, and closing that is
-// left to VisitUDP.
+// VisitUDP leads the packets of one sender to a private tunnel, until its connection or the flow
+// ends, or ctx ends. Once the relay has admitted the visit, VisitUDP calls take for the connection,
+// on which each packet is preceded by its length as udpflow.Framed says, and closes that itself.
 func (vs *Visits) VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error {
 	if err := vs.enter(); err != nil {
 		return err

@@ -40,17 +40,17 @@ const (
 	StateFailed    = "failed" // its address cannot be listened on now; Error says why
 )
 
-// Visit is a snapshot of what became of a definition.Visit.
+// Visit is a snapshot of the state of a definition.Visit.
 type Visit struct {
 	definition.Visit
 	State string `json:"state"`
-	// Error is why State is StateFailed, or why the newest connection was not led on.
+	// Error is why State is StateFailed, or why the most recent connection was not led on.
 	Error       string              `json:"error"`
 	Connections traffic.Connections `json:"connections"`
 	Bytes       traffic.Bytes       `json:"bytes"`
 }
 
-// Visits are the declared ones. They are for several goroutines at once.
+// Visits holds the declared visits. It is safe for concurrent use.
 type Visits struct {
 	log     *slog.Logger
 	dialer  Dialer
@@ -61,15 +61,15 @@ type Visits struct {
 	all map[definition.Visit]*visit
 }
 
-// Dialer asks the relay for ways to private tunnels, which are called CLIENT/NAME. Its
-// errors are for people to read.
+// Dialer asks the relay for ways to private tunnels, named CLIENT/NAME. Its errors are written for
+// people.
 type Dialer interface {
 	DialPrivate(ctx context.Context, tunnel string) (link.Stream, error)
-	// DialPrivateUDP opens a flow, whose answers answer takes as Flows.Open says.
+	// DialPrivateUDP opens a flow; answer receives its answers, as Flows.Open says.
 	DialPrivateUDP(ctx context.Context, tunnel string, answer func(payloads [][]byte)) (*Flow, error)
 }
 
-// New returns Visits that go by what the dialer opens.
+// New returns Visits that use dialer to reach tunnels.
 func New(log *slog.Logger, dialer Dialer) *Visits {
 	return &Visits{log: log, dialer: dialer, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
 }
@@ -129,8 +129,8 @@ func (vs *Visits) List() []Visit {
 	return out
 }
 
-// Declare makes the visits those of specs. What did not change is not touched. If
-// one is wrong nothing changes, and a *definition.DeclareError says which. Run keeps them.
+// Declare replaces the declared visits with those of specs. Unchanged ones are left alone. If one
+// is wrong, nothing changes, and a *definition.DeclareError says which. Run keeps them.
 func (vs *Visits) Declare(specs []definition.Visit) error {
 	wanted, err := definition.CheckVisits(specs)
 	if err != nil {
@@ -165,7 +165,7 @@ func (vs *Visits) Declare(specs []definition.Visit) error {
 	return nil
 }
 
-// Run listens for the declared visits until ctx ends.
+// Run listens on the addresses of the declared visits until ctx ends.
 func (vs *Visits) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -290,10 +290,10 @@ func (vs *Visits) notLed(v *visit, err error) {
 	}
 }
 
-// Visit leads a connection to another client's private tunnel, which is called
-// CLIENT/NAME, until both directions are over or ctx ends. Once the relay has let it
-// in, take gives the connection, and closing that is left to Visit; an error before
-// that says why not, and take is not called.
+// Visit leads a connection to another client's private tunnel, named CLIENT/NAME, until both
+// directions have ended or ctx ends. Once the relay has admitted the visit, Visit calls take for
+// the connection, and closes that itself. An error before that gives the reason, and take is not
+// called.
 func (vs *Visits) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
 	return vs.visit(ctx, tunnel, take, func(int, int) {})
 }
