@@ -41,12 +41,11 @@ type detour struct {
 	err     error
 }
 
-// Carry takes the records of one session from pc, each read of which brings a
-// datagram, until pc is closed; it owns pc. It is one more way on which that
-// session's peer may come, and it proves itself like any other: by authentic
-// records, and by answering a challenge. proven is called with the first such
-// record; who has none within seconds, or brings what is of no session, or of
-// another one, is refused.
+// Carry receives the records of one session from pc, each read of which returns one datagram, until
+// pc is closed; it owns pc. pc is another path on which that session's peer may arrive, and the
+// peer proves itself as on any other: by authentic records, and by answering a challenge. proven is
+// called with the first such record. A peer that sends none within seconds, or sends records of no
+// session or of a different one, is refused.
 func (l *Listener) Carry(pc net.PacketConn, proven func()) error {
 	s := &socket{conn: udpbatch.New(pc, udpbatch.Options{}), detour: &detour{accept: proven}}
 	l.mu.Lock()

@@ -40,7 +40,8 @@ func (l *Listener) SendForeign(p []byte, to udpbatch.Addr) error {
 	return l.sock.conn.WriteBatch([][]byte{p}, to)
 }
 
-// ForeignAddr is the address for SendForeign to a peer of which nothing came yet.
+// ForeignAddr returns the address to use in SendForeign for a peer from which nothing has arrived
+// yet.
 func ForeignAddr(to netip.AddrPort) udpbatch.Addr {
 	return udpbatch.AddrFrom(to, netip.Addr{})
 }

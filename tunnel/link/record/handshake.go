@@ -26,8 +26,8 @@ const cidSize = 8
 // known of the path, what IPv6 promises is all there is.
 const handshakeMTU = 1200
 
-// Client makes a session with the server at remote. The session owns pc from
-// then on, also when Client returns an error. ctx bounds the handshake alone.
+// Client makes a session with the server at remote. The session takes ownership of pc, even if
+// Client returns an error. ctx bounds only the handshake.
 func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config) (*Conn, error) {
 	cfg, err := cfg.filled(false)
 	if err != nil {
@@ -303,7 +303,7 @@ func isFlight(p []byte) bool {
 	return false
 }
 
-// Close is pion's; the socket is the session's.
+// Close closes pion's connection; the socket belongs to the session.
 func (f *feed) Close() error         { f.shut(); return nil }
 func (f *feed) LocalAddr() net.Addr  { return f.local }
 func (f *feed) RemoteAddr() net.Addr { return f.remote }

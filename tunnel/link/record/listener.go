@@ -35,7 +35,7 @@ const handshakeGrace = 6 * time.Second
 // readPause is how long a listener leaves its socket alone whose reads fail.
 const readPause = 100 * time.Millisecond
 
-// Listener accepts sessions on one socket. Serve must run for anything to happen.
+// Listener accepts sessions on one socket. It does nothing unless Serve is running.
 type Listener struct {
 	cfg      Config
 	sock     *socket
@@ -63,7 +63,7 @@ type Listener struct {
 	closed  bool
 }
 
-// Listen returns a Listener on pc, which it owns from then on.
+// Listen returns a Listener on pc and takes ownership of pc.
 func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	cfg, err := cfg.filled(true)
 	if err != nil {
@@ -80,11 +80,11 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	}, nil
 }
 
-// Addr is the socket's address.
+// Addr returns the socket's address.
 func (l *Listener) Addr() net.Addr { return l.sock.conn.LocalAddr() }
 
-// Serve reads the socket and makes handshakes until ctx ends or the Listener is
-// closed; its sessions end with it.
+// Serve reads the socket and makes handshakes until ctx ends or the Listener is closed; its
+// sessions end with it.
 func (l *Listener) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,7 +121,7 @@ func (l *Listener) rideOut(err error) bool {
 	return true // once it is closed, a read says so
 }
 
-// Accept waits for the next session whose handshake is done.
+// Accept waits for the next session whose handshake is complete.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.accepted:
@@ -168,14 +168,14 @@ func (l *Listener) shut() {
 	})
 }
 
-// Sessions is how many sessions there are, those in their handshake included.
+// Sessions returns how many sessions there are, including those still in their handshake.
 func (l *Listener) Sessions() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return max(len(l.byCID), len(l.byAddr))
 }
 
-// Cut is how many handshakes lost their places to others.
+// Cut returns how many handshakes lost their places to others.
 func (l *Listener) Cut() uint64 { return l.handshakes.Cut() }
 
 // sort hands a buffer to its session. All datagrams of a buffer are of one

@@ -42,10 +42,9 @@ func (p *pathProbe) stop() {
 	p.sock = nil
 }
 
-// Rebind makes a client go on over another socket under the same Connection
-// ID. PathChanged fires when the peer was first heard over it; the socket before
-// is closed a little later, or with the next Rebind. The session owns pc from
-// then on, also on an error.
+// Rebind makes a client continue over another socket under the same Connection ID. PathChanged
+// fires when the peer is first heard over it; the previous socket is closed a little later, or by
+// the next Rebind. The session takes ownership of pc, even on an error.
 func (c *Conn) Rebind(pc net.PacketConn) error {
 	s := &socket{conn: udpbatch.New(pc, c.cfg.batchOptions())}
 	c.moveMu.Lock()
@@ -68,17 +67,16 @@ func (c *Conn) Rebind(pc net.PacketConn) error {
 	return nil
 }
 
-// Try asks the peer over another socket, beside the current one. When the peer
-// is heard over it the session goes on there, and PathChanged fires; until then
-// nothing else is sent over it. The newest two sockets are asked, for some
-// seconds each.
+// Try contacts the peer over another socket in addition to the current one. Once the peer is heard
+// over it, the session continues there, and PathChanged fires; until then nothing else is sent over
+// it. The newest two sockets are tried, for a few seconds each.
 func (c *Conn) Try(pc net.PacketConn) error {
 	return c.try(pc, &socket{conn: udpbatch.New(pc, c.cfg.batchOptions())})
 }
 
-// Detour is Try with a connection that is no UDP socket: datagrams carried in a
-// stream to the peer's Listener, which Carry reads. What is sent to pc goes to
-// the peer, whatever the address.
+// Detour is like Try with a connection that is not a UDP socket: it carries datagrams in a stream
+// to the peer's Listener, which reads them with Carry. Whatever is sent to pc goes to the peer,
+// regardless of the address.
 func (c *Conn) Detour(pc net.PacketConn) error {
 	s := &socket{conn: udpbatch.New(pc, c.cfg.batchOptions()), detour: &detour{pc: pc}}
 	s.detour.proven.Store(true)
@@ -104,17 +102,16 @@ func (c *Conn) try(pc net.PacketConn, s *socket) error {
 	return nil
 }
 
-// Detoured reports whether the session's records go over a detour now.
+// Detoured reports whether the session's records take a detour now.
 func (c *Conn) Detoured() bool { return c.at.Load().sock.detour != nil }
 
-// Uses reports whether they go over this one.
+// Uses reports whether the session's records take this one.
 func (c *Conn) Uses(pc net.PacketConn) bool {
 	d := c.at.Load().sock.detour
 	return d != nil && d.pc == pc
 }
 
-// Unproven reports whether a client's socket is a new one over which the peer
-// was not heard yet.
+// Unproven reports whether a client uses a new socket over which the peer has not been heard yet.
 func (c *Conn) Unproven() bool {
 	c.moveMu.Lock()
 	defer c.moveMu.Unlock()

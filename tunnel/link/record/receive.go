@@ -14,19 +14,19 @@ const (
 	alertFatal         = 2 // a level
 )
 
-// Packet is one opened record of application data.
+// Packet is one decrypted record of application data.
 type Packet struct {
-	// Number is the record's number, counted as Send counts. The records of a
-	// peer that is not adit begin below 2^40 and keep the number they have.
+	// Number is the record's number, counted as in Send. The records of a peer that is not adit
+	// start below 2^40 and keep their own numbers.
 	Number uint64
 	// Data is valid until the next Receive.
 	Data []byte
-	// Time is when the record came from the network.
+	// Time is when the record arrived from the network.
 	Time time.Time
 }
 
-// Receive waits for at least one record of application data and opens as many
-// as there are and as into has room for.
+// Receive waits for at least one record of application data. It decrypts as many as are available
+// and into has room for.
 func (c *Conn) Receive(into []Packet) (n int, err error) {
 	if !c.holding {
 		c.opening.Lock()

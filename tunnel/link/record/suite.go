@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Suite is a cipher suite of DTLS 1.2, by its number at IANA.
+// Suite is a cipher suite of DTLS 1.2, by its IANA number.
 type Suite uint16
 
 // The suites: ephemeral key exchange, ECDSA certificates and an AEAD, nothing else.

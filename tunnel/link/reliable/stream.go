@@ -10,8 +10,8 @@ import (
 	"adit/internal/lend"
 )
 
-// Stream is one reliable byte stream. It is a net.Conn whose addresses are the
-// session's affair; the glue above supplies them.
+// Stream is one reliable byte stream. It is a net.Conn whose addresses are placeholders; the code
+// that wraps it supplies the real ones.
 type Stream struct {
 	s        *Session
 	id       uint64
@@ -98,10 +98,10 @@ func (s *Session) newStream(id uint64) *Stream {
 	return st
 }
 
-// ID is the stream's number on the wire.
+// ID returns the stream's number on the wire.
 func (st *Stream) ID() uint64 { return st.id }
 
-// SetPriority lets the stream's data leave before that of others.
+// SetPriority lets the stream's data leave before that of other streams.
 func (st *Stream) SetPriority(first bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -119,17 +119,16 @@ func (st *Stream) available() uint64 {
 // Read reads what has arrived.
 func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
 
-// ReadDirect is Read, but what comes while it waits goes to take, in order, and
-// it waits on: it returns what take did not take. take is called by the
-// goroutine that brings packets, so it must not wait and not call the stream,
-// and returns how many bytes it took. It is not called after ReadDirect has
-// returned.
+// ReadDirect is like Read, but while it waits, arriving data is passed to take, in order, and it
+// keeps waiting; it returns what take did not take. take runs on the goroutine that reads packets,
+// so it must not block or call the stream; it returns how many bytes it took. It is not called
+// after ReadDirect has returned.
 func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	return st.receive(b, nil, take)
 }
 
-// ReadLent is ReadDirect into what l lends, which it holds only to return it
-// full: while it waits, it has no memory.
+// ReadLent is like ReadDirect into memory that l lends. It borrows the memory only once there is
+// data to return; while it waits, it has none.
 func (st *Stream) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
 	return st.receive(nil, l, take)
 }
@@ -238,8 +237,7 @@ func (st *Stream) renewWindow() {
 	s.controls(st)
 }
 
-// Write queues b for sending. It waits while too much of the stream waits for
-// the peer.
+// Write queues b for sending. It waits while too much of the stream's data is waiting for the peer.
 func (st *Stream) Write(b []byte) (int, error) {
 	st.writes.Lock()
 	defer st.writes.Unlock()
@@ -320,8 +318,7 @@ func (st *Stream) laid(count int) int {
 	return count
 }
 
-// CloseWrite ends the sending direction: the peer reads io.EOF behind what was
-// written.
+// CloseWrite ends the sending direction: the peer reads io.EOF after what was written.
 func (st *Stream) CloseWrite() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -342,8 +339,7 @@ func (st *Stream) endWriting() {
 	st.s.wake()
 }
 
-// Close ends both directions. What was written is still delivered, while the
-// session lives.
+// Close ends both directions. What was written is still delivered while the session is alive.
 func (st *Stream) Close() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -360,7 +356,7 @@ func (st *Stream) Close() error {
 	return nil
 }
 
-// Reset gives the stream up in both directions; what was written may be lost.
+// Reset abandons the stream in both directions; what was written may be lost.
 func (st *Stream) Reset() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -418,7 +414,7 @@ func (st *Stream) SetDeadline(t time.Time) error {
 	return st.SetWriteDeadline(t)
 }
 
-// SetReadDeadline ends reads at t.
+// SetReadDeadline makes reads fail at t.
 func (st *Stream) SetReadDeadline(t time.Time) error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -426,7 +422,7 @@ func (st *Stream) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline ends writes at t.
+// SetWriteDeadline makes writes fail at t.
 func (st *Stream) SetWriteDeadline(t time.Time) error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -434,17 +430,17 @@ func (st *Stream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Addr stands for a stream's end where the carrier's addresses are not known.
+// Addr stands for a stream's end if the carrier's addresses are not known.
 type Addr struct{}
 
-// Network is "stream".
+// Network returns "stream".
 func (Addr) Network() string { return "stream" }
 func (Addr) String() string  { return "stream" }
 
-// LocalAddr is an Addr.
+// LocalAddr returns an Addr.
 func (st *Stream) LocalAddr() net.Addr { return Addr{} }
 
-// RemoteAddr is an Addr.
+// RemoteAddr returns an Addr.
 func (st *Stream) RemoteAddr() net.Addr { return Addr{} }
 
 var _ net.Conn = (*Stream)(nil)
