@@ -27,8 +27,8 @@ func writePolicy(w http.ResponseWriter, p agent.TunnelPolicy) error {
 	return writeData(w, http.StatusOK, p)
 }
 
-// checkOnce refuses objects of valid JSON that have a field twice, at any depth:
-// of two lists of who is refused, the relay would take one.
+// checkOnce refuses valid JSON with an object that has a field twice, at any depth: of two lists of
+// who is refused, the relay would use only one.
 func checkOnce(b []byte) error {
 	var open []map[string]bool // of each object and list around; nil for a list
 	isKey := false
@@ -60,8 +60,8 @@ func checkOnce(b []byte) error {
 	}
 }
 
-// setPolicy hands the document on, and what it may replace: both are the relay's
-// to judge, which may know more of a document's fields.
+// setPolicy passes on the document and the conditions for replacing the old one. Judging both is
+// left to the relay, which may know more fields of a document.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(r)
 	if err != nil {
