@@ -21,8 +21,8 @@ func init() {
 	}
 }
 
-// Restore puts the environment back, so that no child process inherits the
-// setting. It is for packages that import net/http: it has been read by then.
+// Restore restores the environment, so that no child process inherits the setting. It is for
+// packages that import net/http: by then, the setting has been read.
 func Restore() {
 	if was {
 		_ = os.Setenv("GODEBUG", before)

@@ -13,8 +13,8 @@ import (
 // have them within the first, and over a slow network within the second.
 var settled = [...]time.Duration{time.Second, 3 * time.Second}
 
-// AfterStart gives back what a program that has settled no longer needs, at each of
-// these times, and returns. It returns at once when ctx ends.
+// AfterStart releases what a program that has settled no longer needs, at each of these times, and
+// then returns. It returns at once when ctx ends.
 func AfterStart(ctx context.Context) {
 	begun := time.Now()
 	for _, after := range settled {

@@ -22,13 +22,13 @@ const (
 	announceEvery = 2048
 )
 
-// Conn is a TCP connection. It is used as any net.Conn.
+// Conn is a TCP connection. It can be used like any net.Conn.
 type Conn struct {
 	*net.TCPConn
 	in, out half
 }
 
-// New returns conn as a Conn, which owns it from now on.
+// New returns conn as a Conn, which takes ownership of it.
 func New(conn *net.TCPConn) *Conn {
 	c := &Conn{TCPConn: conn}
 	c.setUp()
@@ -41,7 +41,7 @@ type Peer struct {
 	holds atomic.Bool // it holds a part of what it says back until the part before is acknowledged
 }
 
-// Wrap returns a Conn if conn is a TCP connection, and conn itself if not.
+// Wrap returns a Conn if conn is a TCP connection, else conn itself.
 func Wrap(conn net.Conn) net.Conn {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		return New(tcp)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Of is the text of a file.
+// Of returns the text of a file.
 func Of(data []byte) (string, error) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return "", errors.New("it is in UTF-16: save it as UTF-8")

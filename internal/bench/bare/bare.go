@@ -18,15 +18,15 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Addrs are where something listens: for the TCP and UDP of visitors, as relay
-// and origin do, and for the agent.
+// Addrs are the addresses on which something listens: for TCP and UDP visitors, as at the relay and
+// the origin, and for the agent.
 type Addrs struct {
 	TCP   string `json:"tcp"`
 	UDP   string `json:"udp"`
 	Agent string `json:"agent,omitempty"`
 }
 
-// Relay is what visitors and the agent come to.
+// Relay is what visitors and the agent connect to.
 type Relay struct {
 	visitors  net.Listener
 	datagrams net.PacketConn
@@ -36,8 +36,8 @@ type Relay struct {
 	key *tls.Certificate // of a link with TLS; nil without
 }
 
-// Listen returns a relay that listens on loopback. The link's network is
-// udp, tcp, or tls, which is TLS over TCP.
+// Listen returns a relay that listens on loopback. The link's network is udp, tcp, or tls, which
+// means TLS over TCP.
 func Listen(ctx context.Context, network string) (*Relay, error) {
 	const loopback = "127.0.0.1:0"
 	config := net.ListenConfig{KeepAlive: -1} // they are four system calls a connection
@@ -60,7 +60,7 @@ func Listen(ctx context.Context, network string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends it.
+// Close stops the relay.
 func (r *Relay) Close() {
 	for _, l := range []net.Listener{r.visitors, r.tcp} {
 		if l != nil {
@@ -74,7 +74,7 @@ func (r *Relay) Close() {
 	}
 }
 
-// Addrs says where it listens.
+// Addrs returns the addresses on which the relay listens.
 func (r *Relay) Addrs() Addrs {
 	a := Addrs{TCP: r.visitors.Addr().String(), UDP: r.datagrams.LocalAddr().String()}
 	if r.tcp != nil {
@@ -134,12 +134,12 @@ func (r *Relay) meet(ctx context.Context) (*end, error) {
 	return newEnd(conn), nil
 }
 
-// Agent takes visitors to an origin.
+// Agent leads visitors to an origin.
 type Agent struct {
 	Network string `json:"network"` // of the link: udp, tcp or tls
 	Relay   string `json:"relay"`   // its Addrs.Agent
 	Origin  Addrs  `json:"origin"`
-	// Ready is called when the link is there; may be nil.
+	// Ready is called when the link is up; may be nil.
 	Ready func() `json:"-"`
 }
 
