@@ -14,8 +14,8 @@ import (
 	"adit/service"
 )
 
-// StartCommand runs the daemon with run, which is given where the local API is to listen;
-// empty for the configuration's.
+// StartCommand runs the daemon with run, whose httpListen is where the local API should listen; if
+// empty, at the configured address.
 func StartCommand(run func(ctx context.Context, httpListen string) error) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
@@ -43,7 +43,7 @@ service instead: "adit service install".`,
 	return cmd
 }
 
-// RunDaemon is the daemon of this process, as a service or in a terminal.
+// RunDaemon runs the daemon in this process, as a service or in a terminal.
 func RunDaemon(ctx context.Context, httpListen string) error {
 	folders, err := paths.Person()
 	if err != nil {
@@ -55,7 +55,7 @@ func RunDaemon(ctx context.Context, httpListen string) error {
 	return service.Host(ctx, service.Daemon{HTTPListen: httpListen, ConfigDir: folders.Config, StateDir: folders.State})
 }
 
-// listenable reports whether addr may be listened on, or says nothing.
+// listenable reports whether addr has the form HOST:PORT, or is empty.
 func listenable(addr string) bool {
 	if addr == "" {
 		return true

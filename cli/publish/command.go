@@ -32,7 +32,7 @@ var shortExamples = map[string]string{
   adit udp 192.168.1.20:27015 --remote_port 20015`,
 }
 
-// Command is the short form of one type: adit http 3000.
+// Command returns the short form for one type: adit http 3000.
 func Command(std *stdio.Streams, find *daemon.Finder, kind string) *cobra.Command {
 	f := definition.Flags{Kind: kind}
 	var guarding guard.Flags

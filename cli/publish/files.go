@@ -25,7 +25,7 @@ import (
 	"adit/localapi/client"
 )
 
-// FilesCommand is the short form of a folder: adit files.
+// FilesCommand returns the short form for a folder: adit files.
 func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var in client.TunnelCreate
 	var kind, passwordFile string
@@ -91,7 +91,7 @@ restrict access with --allow, which the relay's operator must permit.`,
 	return cmd
 }
 
-// files serves a folder on loopback and has it published until ctx ends.
+// files serves a folder on loopback and publishes it until ctx ends.
 func files(ctx context.Context, dir string, opts folder.Options, in client.TunnelCreate, publish func(context.Context, published) error) error {
 	served, err := folder.New(dir, opts)
 	if err != nil {
@@ -128,8 +128,8 @@ func files(ctx context.Context, dir string, opts folder.Options, in client.Tunne
 	return tasks.Wait()
 }
 
-// nameable reports whether a tunnel may have a folder's name, which can be
-// longer or stranger than the daemon takes.
+// nameable reports whether a tunnel may have a folder's name, which can be longer or stranger than
+// the daemon accepts.
 func nameable(name string) bool {
 	return utf8.ValidString(name) && len(name) <= 64 && strings.TrimSpace(name) == name && visible.Text(name) == name
 }

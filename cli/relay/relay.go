@@ -9,7 +9,7 @@ import (
 	"adit/cli/stdio"
 )
 
-// Command is adit relay. Where the admin API is, getenv may say.
+// Command returns adit relay. getenv may say where the admin API is.
 func Command(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	return command.Group("relay", "Run a relay, and administer a running one", `Run a relay, the server that agents connect to, and administer it.
 

@@ -150,8 +150,8 @@ func replayCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return cmd
 }
 
-// noRequest says where to look for the requests that there are, if err is that
-// there is none of an id.
+// noRequest adds where to look for existing requests, if err says that there is none with the given
+// id.
 func noRequest(err error) error {
 	if !client.IsCode(err, client.ErrorCodeNotFound) {
 		return err
