@@ -18,15 +18,15 @@ import (
 	"adit/tunnel/link/farewell"
 )
 
-// Limits on one session's keys.
+// Limits for one session's keys.
 const (
 	// RenewAfter is how many records either side should send at most before the session's owner
 	// opens a new session. DTLS 1.2 can only change keys by a new handshake, and with this limit
 	// the bounds of AES-GCM (RFC 9147 §4.5.3) hold with a margin.
 	RenewAfter = 1 << 32
-	// maxSent ends a session whose owner did not.
+	// maxSent ends a session whose owner has not replaced it.
 	maxSent = 1 << 36
-	// maxForged ends a session that was sent so many forged records.
+	// maxForged ends a session that has received that many forged records.
 	maxForged = 1 << 36
 )
 
@@ -104,7 +104,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// filled returns the configuration with its defaults put in, or what is wrong with it.
+// filled returns the configuration with its defaults filled in, or the error in it.
 func (c Config) filled(server bool) (Config, error) {
 	if server && len(c.Certificates) == 0 {
 		return c, errors.New("certificates: a listener needs one")

@@ -12,8 +12,8 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Bounds of what waits for Receive: above them datagrams are dropped, as a full
-// network would. Until there are keys it is a stranger's, mostly, and much less.
+// Limits on data that waits for Receive: beyond them datagrams are dropped, as a congested network
+// would. Until the keys exist, the data mostly comes from strangers, and the limit is much lower.
 const (
 	queueBuffers = 512
 	queueBytes   = 4 << 20
@@ -32,8 +32,8 @@ type Conn struct {
 	farewell []byte    // at a listener: what tells the peer of the end that it did not hear of; set with ready, or nil
 	since    time.Time // when there was a farewell
 
-	// At a listener: the address and the random bytes that its ClientHello came
-	// with, and who had that address before, while this one's handshake is under way.
+	// At a listener: the address and the random bytes of its ClientHello, and the previous session
+	// at that address, while this one's handshake is in progress.
 	firstAddr netip.AddrPort
 	random    [32]byte
 	before    *Conn         // guarded by the listener's mu
@@ -53,8 +53,8 @@ type Conn struct {
 	queue  chan *inbound
 	queued atomic.Int64
 	lost   atomic.Uint64
-	// By the reader: repeated handshake messages given to pion, and what came of the
-	// handshake, in bytes.
+	// Used by the reader: repeated handshake messages passed to pion, and the handshake's outcome,
+	// in bytes.
 	handed, strange int
 
 	direct  atomic.Pointer[func([]Packet)] // see Direct
@@ -139,8 +139,8 @@ func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
 			return first, fmt.Errorf("seal a record in a buffer of %d bytes: it needs %d for head and tail", len(p), c.out.head+c.out.tail)
 		}
 	}
-	// The numbers are taken before they are used: a fault between cannot
-	// make one serve twice.
+	// The numbers are reserved before they are used, so that a failure in between cannot cause one
+	// to be used twice.
 	c.sent.Add(uint64(len(packets)))
 	for i, p := range packets {
 		c.out.seal(p, typ, epoch1|(base+first+uint64(i)))
@@ -148,8 +148,8 @@ func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
 	return first, nil
 }
 
-// write sends sealed datagrams. A socket that was closed under it by a Rebind
-// has lost them, no more.
+// write sends sealed datagrams. If a Rebind closes the socket at the same time, they are lost,
+// nothing more.
 func (c *Conn) write(packets [][]byte, to *path) error {
 	err := to.sock.conn.WriteBatch(packets, to.addr)
 	if err == nil {
@@ -179,8 +179,8 @@ func (c *Conn) sendAlert(level, description byte) {
 	}
 }
 
-// enqueue gives a buffer to Receive. When too much waits, a server drops it;
-// a client lets its socket's buffer fill.
+// enqueue passes a buffer to Receive. If too much is waiting, a server drops it; a client lets its
+// socket's buffer fill up.
 func (c *Conn) enqueue(in *inbound) {
 	if c.handOver(in) {
 		return
@@ -274,7 +274,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// finish ends the session once; it starts nothing and waits for nothing.
+// finish ends the session, once. It starts nothing and does not wait.
 func (c *Conn) finish(err error) {
 	c.end.Do(func() {
 		c.err = err

@@ -1,6 +1,6 @@
 package record
 
-// directPackets is how many packets are handed over at once, at most.
+// directPackets is how many packets are passed at once, at most.
 const directPackets = 64
 
 // Direct makes the goroutine that reads packets from the socket pass them to handle, if they
@@ -10,8 +10,8 @@ const directPackets = 64
 // Packets stay in order.
 func (c *Conn) Direct(handle func([]Packet)) { c.direct.Store(&handle) }
 
-// handOver gives a buffer to the handler, and reports whether it did. It is
-// called by the reader of a socket.
+// handOver passes a buffer to the handler, and reports whether it did. It is called by the reader
+// of a socket.
 func (c *Conn) handOver(in *inbound) bool {
 	handle := c.direct.Load()
 	if handle == nil || !in.alone || c.queued.Load() != 0 || !c.ready.Load() || !c.opening.TryLock() {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// askFirst is the wait between the first two challenges of a client; it
-	// doubles each time, and after maxAsk nothing is asked any more.
+	// askFirst is the wait between a client's first two challenges; it doubles each time, and
+	// beyond maxAsk no more are sent.
 	askFirst = 200 * time.Millisecond
 	maxAsk   = 20 * time.Second
-	// maxTrials is how many sockets are asked beside the current one.
+	// maxTrials is how many sockets are tried in addition to the current one.
 	maxTrials = 2
 )
 
-// pathProbe repeats a client's challenge over a socket until a record comes
-// back. It is guarded by moveMu.
+// pathProbe repeats a client's challenge over a socket until a record comes back. It is guarded by
+// moveMu.
 type pathProbe struct {
 	sock  *socket
 	timer *time.Timer
@@ -34,7 +34,7 @@ func newProbe(s *socket) *pathProbe {
 	return p
 }
 
-// stop ends the asking, and a linger that the timer stands for.
+// stop ends the challenges, and a linger for which the timer is used.
 func (p *pathProbe) stop() {
 	if p.timer != nil {
 		p.timer.Stop()
@@ -118,7 +118,7 @@ func (c *Conn) Unproven() bool {
 	return c.unsure != nil
 }
 
-// mayMove says why a client's session cannot move, or nil. The caller holds moveMu.
+// mayMove returns why a client's session cannot move, or nil. The caller holds moveMu.
 func (c *Conn) mayMove() error {
 	if !c.isClient || !c.state.ConnectionIDs {
 		return errors.New("only a client whose session has connection IDs can move")
@@ -126,7 +126,7 @@ func (c *Conn) mayMove() error {
 	return c.Err()
 }
 
-// begin begins to read a socket that is to be asked. The caller holds moveMu.
+// begin starts reading a socket that is to be tried. The caller holds moveMu.
 func (c *Conn) begin(p *pathProbe) *pathProbe {
 	c.moving.Store(true)
 	s := p.sock
@@ -144,7 +144,7 @@ func (c *Conn) dropOld() {
 	}
 }
 
-// ask sends the challenge, and again until the socket is proven or given up.
+// ask sends the challenge, and repeats it until the socket is proven or given up.
 func (c *Conn) ask(p *pathProbe) {
 	c.moveMu.Lock()
 	if p.sock == nil || c.Err() != nil || p.wait > maxAsk {
@@ -158,8 +158,8 @@ func (c *Conn) ask(p *pathProbe) {
 	c.sendPath(pathChallenge, p.token[:], &to)
 }
 
-// provePath ends a Rebind or a Try: an authentic record came over its socket.
-// The peer answers nobody whom it has not heard, so both directions work.
+// provePath completes a Rebind or a Try: an authentic record arrived over its socket. The peer does
+// not answer anybody it has not heard from, so both directions work.
 func (c *Conn) provePath(in *inbound) {
 	if !c.moving.Load() {
 		return
@@ -188,8 +188,8 @@ func (c *Conn) provePath(in *inbound) {
 	c.pathMoved()
 }
 
-// stopProbes ends all asking, and closes the sockets beside the current one but
-// for that to keep. The caller holds moveMu.
+// stopProbes ends all challenges, and closes the sockets other than the current one and the one to
+// keep. The caller holds moveMu.
 func (c *Conn) stopProbes(keep *socket) {
 	if c.unsure != nil {
 		c.unsure.stop()

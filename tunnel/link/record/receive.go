@@ -72,7 +72,7 @@ func (c *Conn) Receive(into []Packet) (n int, err error) {
 	}
 }
 
-// await waits for a buffer, and lets others open records meanwhile.
+// await waits for a buffer, and lets others open records in the meantime.
 func (c *Conn) await() (*inbound, error) {
 	select {
 	case in := <-c.queue:
@@ -89,8 +89,8 @@ func (c *Conn) await() (*inbound, error) {
 	}
 }
 
-// releaseHeld gives back the buffers of the packets handed out before, but the
-// one that is not done with.
+// releaseHeld gives back the buffers of the packets returned before, except for one that is not
+// finished.
 func (c *Conn) releaseHeld() {
 	for i, in := range c.held {
 		c.held[i] = nil
@@ -110,8 +110,7 @@ func (c *Conn) take(in *inbound) {
 	c.held = append(c.held, in)
 }
 
-// openInto opens the records of the current buffer until into is full or the
-// buffer is done with.
+// openInto opens the records of the current buffer until into is full or the buffer is finished.
 func (c *Conn) openInto(into []Packet, n int) int {
 	in := c.current
 	for {
@@ -143,8 +142,8 @@ func (c *Conn) openInto(into []Packet, n int) int {
 	}
 }
 
-// accept checks and opens one record. It returns application data; everything
-// else is dealt with here. What is not authentic changes nothing.
+// accept checks and opens one record. It returns application data; everything else is handled here.
+// Records that are not authentic change nothing.
 func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok bool) {
 	if r.epoch() != 1 || !bytes.Equal(r.cid, c.localCID) {
 		return nil, 0, false
@@ -194,9 +193,9 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 	return nil, 0, false
 }
 
-// alert notes that the peer ends the session; warnings but close_notify say
-// nothing. The end takes place when what came before it has been handed out and
-// Receive is called again: the last packets may say why.
+// alert records that the peer ends the session; warnings other than close_notify are ignored. The
+// end takes effect once everything before it has been returned and Receive is called again: the
+// last packets may give the reason.
 func (c *Conn) alert(plain []byte, number uint64) {
 	switch {
 	case len(plain) != 2:
@@ -209,7 +208,7 @@ func (c *Conn) alert(plain []byte, number uint64) {
 	}
 }
 
-// isEnding reports whether the peer has ended the session, and this end has not yet.
+// isEnding reports whether the peer has ended the session and this side has not yet.
 func (c *Conn) isEnding() bool { return c.ending != nil }
 
 func (c *Conn) endByPeer() {

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// datagramQueue bounds the datagrams waiting in one direction, in number
-	// and in bytes; the oldest make room for the newest.
+	// datagramQueue limits the datagrams waiting in one direction, in number and in bytes; the
+	// oldest make room for the newest.
 	datagramQueue = 1024
 	datagramBytes = 1 << 20
 	smallDatagram = 2 << 10
-	// handBatch is how many are given to a server at once.
+	// handBatch is how many datagrams are passed to handle at once.
 	handBatch = 64
 )
 
@@ -46,8 +46,7 @@ func unbuffer(b []byte) {
 	}
 }
 
-// push queues a copy of data. When there is no room, the oldest goes, or data
-// itself.
+// push queues a copy of data. If there is no room, the oldest is dropped, or data itself.
 func (d *datagrams) push(data []byte, dropOldest bool) {
 	if len(data) > maxDatagram {
 		return
@@ -72,7 +71,7 @@ func (d *datagrams) push(data []byte, dropOldest bool) {
 
 func (d *datagrams) front() []byte { return d.list[d.first] }
 
-// pop hands the oldest to the caller, who gives it to unbuffer.
+// pop returns the oldest datagram to the caller, who passes it to unbuffer.
 func (d *datagrams) pop() []byte {
 	b := d.list[d.first]
 	d.list[d.first] = nil
@@ -82,7 +81,7 @@ func (d *datagrams) pop() []byte {
 	return b
 }
 
-// datagramHeader is the most that a DATAGRAM frame takes beside its data.
+// datagramHeader is the maximum overhead of a DATAGRAM frame.
 const datagramHeader = 1 + 2
 
 // MaxDatagram returns the size of the largest message that SendDatagram accepts now.
@@ -158,8 +157,8 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) err
 	return err
 }
 
-// handDatagrams gives what has come to who serves it. The caller holds mu, which
-// is given up meanwhile; what comes then is given by the same goroutine.
+// handDatagrams passes received datagrams to the active ServeDatagrams. The caller holds mu, which
+// is released in between; datagrams that arrive then are passed on by the same goroutine.
 func (s *Session) handDatagrams() {
 	if s.handle == nil || s.handling {
 		return
