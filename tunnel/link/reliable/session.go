@@ -35,8 +35,8 @@ type Carrier interface {
 	Close() error
 }
 
-// directCarrier is a Carrier that can hand packets over as they come, one call
-// at a time and never while those that Receive returned are in use.
+// directCarrier is a Carrier that can deliver packets as they arrive, one call at a time and never
+// while packets returned by Receive are in use.
 type directCarrier interface {
 	Direct(handle func([]Packet))
 }
@@ -76,11 +76,11 @@ type Config struct {
 	OnSuspect func()
 }
 
-// What both sides assume of each other at the beginning.
+// What both sides assume about each other at the beginning.
 const (
 	initialStreamWindow  = 512 << 10
 	initialSessionWindow = 4 << 20
-	// sessionFlow is by how much what comes may run ahead of what has come.
+	// sessionFlow is how much more may be sent than has arrived.
 	sessionFlow    = 64 << 20
 	initialStreams = 1024
 )
@@ -119,8 +119,8 @@ type Session struct {
 	done  chan struct{}
 
 	mu sync.Mutex
-	// What is waited for, each with the end: a stream to open, one to accept, a
-	// datagram.
+	// Waiting for a stream to open, for one to accept, for a datagram; each also ends with the
+	// session.
 	opening, accepting, arriving sync.Cond
 	handle                       func([][]byte) // of ServeDatagrams
 	handed                       [][]byte       // its list
@@ -244,10 +244,10 @@ func New(carrier Carrier, cfg Config) *Session {
 	return s
 }
 
-// now is the time since the session began.
+// now returns the time since the session began.
 func (s *Session) now() time.Duration { return time.Since(s.start) }
 
-// wake lets the sender look again. The caller holds mu.
+// wake makes the sender check for work. The caller holds mu.
 func (s *Session) wake() {
 	if s.sleeping {
 		s.sleeping = false
@@ -258,7 +258,7 @@ func (s *Session) wake() {
 	}
 }
 
-// end ends the session. The goodbye, if any, goes to the peer. The caller holds mu.
+// end ends the session. If there is a goodbye, it is sent to the peer. The caller holds mu.
 func (s *Session) end(err error, goodbye []byte) {
 	if s.err != nil {
 		return
@@ -276,7 +276,7 @@ func (s *Session) end(err error, goodbye []byte) {
 	s.wake()
 }
 
-// violation ends a session whose peer broke the rules.
+// violation ends a session whose peer broke the protocol.
 func (s *Session) violation(code uint64, what string) error {
 	err := &ProtocolError{Code: code, Reason: what}
 	s.end(err, appendClose(nil, code, what))
@@ -348,7 +348,7 @@ func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
 	return st, nil
 }
 
-// side is the lowest bit of the ids of streams that this side opens.
+// side returns the lowest bit of the ids of streams that this side opens.
 func (s *Session) side() uint64 {
 	if s.cfg.Initiator {
 		return 0
@@ -356,7 +356,7 @@ func (s *Session) side() uint64 {
 	return 1
 }
 
-// wait waits on c until ready, the session's end or ctx's. The caller holds mu.
+// wait waits on c until ready returns true, or the session or ctx ends. The caller holds mu.
 func (s *Session) wait(ctx context.Context, c *sync.Cond, ready func() bool) error {
 	var stop func() bool
 	for {
@@ -425,8 +425,7 @@ const (
 	codeTimeout     = 0x0b
 )
 
-// Errors that callers branch on. All of a session that has ended match
-// net.ErrClosed.
+// Errors that callers branch on. All errors of a session that has ended match net.ErrClosed.
 var (
 	// ErrClosed is the error of a session that this side closed.
 	ErrClosed error = &endError{"session closed"}
@@ -443,7 +442,7 @@ type endError struct{ text string }
 func (e *endError) Error() string        { return e.text }
 func (e *endError) Is(target error) bool { return target == net.ErrClosed }
 
-// carrierError is the end with the carrier below; cause matches net.ErrClosed.
+// carrierError is the error of a session whose carrier has failed; cause matches net.ErrClosed.
 type carrierError struct{ cause error }
 
 func (e *carrierError) Error() string { return "session ended below: " + e.cause.Error() }

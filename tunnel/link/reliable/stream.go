@@ -19,7 +19,7 @@ type Stream struct {
 
 	reads, writes sync.Mutex // one Read and one Write at a time; taken before the session's lock
 
-	// All below is under the session's lock.
+	// Everything below is guarded by the session's lock.
 	readable, writable sync.Cond
 	next               *Stream // in its queue
 	queued             *streamQueue
@@ -29,8 +29,8 @@ type Stream struct {
 	announced          bool // put before AcceptStream
 	accepted           bool // returned by it
 
-	// Sending: bytes below base are acknowledged, below sent were sent once,
-	// below end were written.
+	// Sending: bytes below base are acknowledged, below sent were sent once, below end were
+	// written.
 	out                            buffer
 	base, sentTo, end              uint64
 	allowed                        uint64
@@ -43,7 +43,7 @@ type Stream struct {
 	resetAcked, stopped, starvedIn bool
 	writeDeadline                  deadline
 
-	// Receiving: bytes below read were taken, below in's first span's end may be.
+	// Receiving: bytes below read were taken; those below the end of in's first span can be.
 	in                         buffer
 	have                       pieces
 	read, highest, granted     uint64
@@ -108,7 +108,7 @@ func (st *Stream) SetPriority(first bool) {
 	st.priority = first
 }
 
-// available is how far the stream has arrived without a gap.
+// available returns how far the stream has arrived without a gap.
 func (st *Stream) available() uint64 {
 	if st.have.n > 0 && st.have.first().lo <= st.read {
 		return max(st.read, st.have.first().hi)
@@ -133,7 +133,7 @@ func (st *Stream) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
 	return st.receive(nil, l, take)
 }
 
-// receive reads into b, or into what l lends if that is set.
+// receive reads into b, or into memory that l lends if l is set.
 func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int, error) {
 	st.reads.Lock()
 	defer st.reads.Unlock()
@@ -176,8 +176,8 @@ func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int,
 	}
 }
 
-// take copies arrived bytes into b outside of the lock, and gives their window
-// back. The caller holds the lock.
+// take copies arrived bytes into b without holding the lock, and gives their window back. The
+// caller holds the lock.
 func (st *Stream) take(b []byte) int {
 	s := st.s
 	var parts [copyBlocks + 1][]byte
@@ -197,8 +197,8 @@ func (st *Stream) take(b []byte) int {
 	return count
 }
 
-// took notes that a reader has copied so many bytes, and reports whether the
-// stream is still read.
+// took records that a reader has copied that many bytes, and reports whether the stream is still
+// read.
 func (st *Stream) took(count int) bool {
 	s := st.s
 	st.copyingIn = false
@@ -219,8 +219,8 @@ func (st *Stream) took(count int) bool {
 	return true
 }
 
-// renewWindow tells the peer that it may send more once half of the window is
-// used up, and doubles the window of a reader that uses it up fast.
+// renewWindow allows the peer to send more once half of the window is used up, and doubles the
+// window of a reader that uses it up fast.
 func (st *Stream) renewWindow() {
 	if st.finKnown || st.granted-st.read > st.window/2 {
 		return
@@ -269,8 +269,8 @@ func (st *Stream) Write(b []byte) (int, error) {
 	}
 }
 
-// put copies some of b behind what is written, outside of the lock, and returns
-// how much of it is written.
+// put copies some of b after what is written, without holding the lock, and returns how much of it
+// is written.
 func (st *Stream) put(b []byte) int {
 	var parts [copyBlocks + 1][]byte
 	n := st.lay(&parts, len(b))
@@ -283,9 +283,8 @@ func (st *Stream) put(b []byte) int {
 	return st.laid(count)
 }
 
-// lay makes room for some of size bytes behind what is written, which are
-// copied into its parts until laid is called with all of it. It returns how many
-// parts there are.
+// lay makes room for some of size bytes after what is written. They are copied into its parts until
+// laid is called for all of them. It returns how many parts there are.
 func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
 	off, hi := st.end, st.end+uint64(size)
 	hi = min(hi, (off/blockSize+copyBlocks)*blockSize)
@@ -299,8 +298,8 @@ func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
 	return n
 }
 
-// laid counts what was laid as written, unless the stream was reset or ended
-// meanwhile: its end may be on its way, with nothing behind it.
+// laid counts what was laid as written, unless the stream was reset or ended in the meantime: its
+// end may be on its way, with nothing after it.
 func (st *Stream) laid(count int) int {
 	s := st.s
 	st.copyingOut = false
@@ -373,7 +372,7 @@ func (st *Stream) dropTimers() {
 	st.writeDeadline.set(st.s, time.Time{}, &st.writable)
 }
 
-// stopReading drops what has arrived and tells the peer to send no more.
+// stopReading drops what has arrived and tells the peer to stop sending.
 func (st *Stream) stopReading() {
 	if st.closedRead {
 		return
