@@ -93,7 +93,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	return a.Auth(), nil
 }
 
-// taken is what a new token changes for who took it.
+// taken is what has changed for the caller by taking a new token.
 type taken struct {
 	epoch     int
 	second    *live // it was made with the token before; nil without one
@@ -101,7 +101,7 @@ type taken struct {
 	elsewhere bool  // what was granted before is another relay's
 }
 
-// takeToken saves tok and then has it in force.
+// takeToken saves tok and then puts it into force.
 func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	a.saving.Lock() // until it is in force: nothing writes the one before again
 	defer a.saving.Unlock()
@@ -155,8 +155,7 @@ func (a *Agent) Forget(ctx context.Context) error {
 	return nil
 }
 
-// dropToken saves that there is no token, and returns the sessions that it was
-// in force for.
+// dropToken saves that there is no token, and returns the sessions that used the old one.
 func (a *Agent) dropToken() (sessions, error) {
 	a.saving.Lock() // until it is so: nothing writes the token again
 	defer a.saving.Unlock()
@@ -256,8 +255,8 @@ func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 	return a.settled(ctx, attempts), nil
 }
 
-// settled waits until an attempt at a session has ended since attempts were
-// counted, for relayWait at most.
+// settled waits until an attempt at a session has ended since attempts was read, for relayWait at
+// most.
 func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -278,7 +277,7 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	}
 }
 
-// validRelay reports whether addr may be a relay's address.
+// validRelay reports whether addr is valid as a relay's address.
 func validRelay(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || len(addr) > 260 || strings.ContainsAny(host, " /@") {
@@ -288,7 +287,7 @@ func validRelay(addr string) bool {
 	return err == nil && n > 0
 }
 
-// maxClientID bounds what a client can be called.
+// maxClientID limits the length of a client's name.
 const maxClientID = 128
 
 func checkClientID(id string) *refusal.Error {

@@ -35,7 +35,7 @@ func (a *Agent) Diagnose(ctx context.Context) []diagnosis.Check {
 	return checks
 }
 
-// checkState tries whether the state folder takes what a state file may need.
+// checkState tests whether the state folder can store what a state file may need.
 func (a *Agent) checkState() diagnosis.Check {
 	c := diagnosis.Check{Name: "state_folder", Status: diagnosis.OK, Tried: "write into " + a.cfg.StateDir, Result: "it can be written"}
 	a.saving.Lock()

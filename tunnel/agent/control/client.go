@@ -23,7 +23,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Bounds of what the relay may answer.
+// Limits for the relay's responses.
 const (
 	maxAnswer = 1 << 20
 	maxEvent  = 256 << 10
@@ -63,7 +63,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return err
 }
 
-// callWith is call with headers of the request and of the answer.
+// callWith is like call with headers of the request and of the response.
 func (c *Client) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
 	res, err := c.do(ctx, header, method, path, in)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Client) callWith(ctx context.Context, header http.Header, method, path 
 	return res.Header, nil
 }
 
-// do makes a request of JSON, and gives its answer back as it comes.
+// do makes a JSON request, and returns the response as it arrives.
 func (c *Client) do(ctx context.Context, header http.Header, method, path string, in any) (*http.Response, error) {
 	if in == nil {
 		return c.send(ctx, header, method, path, nil)
@@ -179,9 +179,9 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// accessLine begins an event about a visitor's request, which older relays send
-// unasked. The inspector knows of it already, and a busy tunnel has too many to
-// read them all.
+// accessLine is the beginning of an event about a visitor's request, which older relays send
+// unasked. The inspector already knows about the request, and a busy tunnel has too many of them to
+// read.
 var accessLine = []byte(`{"type":"` + wire.EventAccess + `"`)
 
 // Events calls handle with each event, except those of visitors' requests, until the stream ends.

@@ -16,8 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// refused is an answer of the relay that is not a success.
-// It wraps the *wire.Problem.
+// refused is an unsuccessful response from the relay. It wraps the *wire.Problem.
 type refused struct {
 	status  int
 	problem *wire.Problem
@@ -143,7 +142,7 @@ func Describe(err error, addr string) string {
 	return fmt.Sprintf("no session with %s: %v", relay, err)
 }
 
-// reason is err without what Describe says better, for a part of a sentence.
+// reason returns err as part of a sentence, without what Describe says better.
 func reason(err error) string {
 	var dns *net.DNSError
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// sameReport is how often the same trouble of a tunnel is told.
+	// sameReport is how often the same problem of a tunnel is reported.
 	sameReport  = 10 * time.Second
 	reportPause = 2 * time.Second
 	maxReports  = 64
@@ -32,7 +32,7 @@ func NewReports(log *slog.Logger) *Reports {
 	return &Reports{log: log, list: make(chan wire.AgentError, maxReports)}
 }
 
-// allow reports whether to tell what now.
+// allow reports whether to report what now.
 func (r *Reports) allow(what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

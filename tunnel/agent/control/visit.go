@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// maxVisitHead bounds the head of the relay's answer to a visit.
+// maxVisitHead limits the head of the relay's response to a visit.
 const maxVisitHead = 4 << 10
 
 // MayVisit asks whether another client's private tunnel is running and admits this client, and
@@ -88,7 +88,7 @@ func (c *Client) visit(ctx context.Context, client, name, upgrade string) (link.
 	if err != nil {
 		return nil, nil, err
 	}
-	// Whatever waits below ends with ctx.
+	// Everything below that waits ends with ctx.
 	stop := context.AfterFunc(ctx, stream.Reset)
 	header, err := askVisit(stream, pathVisit(client, name), upgrade)
 	if !stop() { // what it broke says less
@@ -102,8 +102,8 @@ func (c *Client) visit(ctx context.Context, client, name, upgrade string) (link.
 	return stream, header, nil
 }
 
-// askVisit asks for a visit on a new stream, and reads not one byte of the tunnel's. It
-// returns the header of the relay's answer.
+// askVisit requests a visit on a new stream, without reading a single byte of the tunnel's data. It
+// returns the header of the relay's response.
 func askVisit(stream link.Stream, path, upgrade string) (http.Header, error) {
 	req, err := http.NewRequest(http.MethodPost, "http://relay"+path, http.NoBody)
 	if err != nil {
@@ -144,7 +144,7 @@ func askVisit(stream link.Stream, path, upgrade string) (http.Header, error) {
 	return nil, problem(res.StatusCode, body)
 }
 
-// readHead reads up to the empty line that ends a message's head, and no further.
+// readHead reads up to the empty line that ends a message's head, and not a byte more.
 func readHead(r io.Reader) ([]byte, error) {
 	head := make([]byte, 0, 128)
 	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) {

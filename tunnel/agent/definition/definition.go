@@ -26,8 +26,8 @@ type Tunnel struct {
 	LocalScheme string `json:"local_scheme,omitempty"` // http (default), https, h2c; of http and https tunnels
 	RemotePort  int    `json:"remote_port,omitempty"`  // tcp, udp; 0: the relay gives one
 	HostHeader  string `json:"host_header,omitempty"`  // http, https: the Host that the origin sees
-	// http, https: the fields that the relay's edge changes in requests, and in the
-	// origin's answers.
+	// http, https: the header fields that the relay's edge changes in requests and in the origin's
+	// responses.
 	RequestHeaders  wire.HeaderChanges `json:"request_headers,omitzero"`
 	ResponseHeaders wire.HeaderChanges `json:"response_headers,omitzero"`
 	Paths           []Path             `json:"paths,omitempty"` // http, https
@@ -58,7 +58,7 @@ type Path struct {
 // value removes the field.
 func Headers(fields map[string]string) wire.HeaderChanges { return wire.ChangeHeaders(fields) }
 
-// How an origin of HTTP can be spoken to (Tunnel.LocalScheme).
+// How to speak HTTP to an origin (Tunnel.LocalScheme).
 const (
 	SchemeHTTP  = "http"
 	SchemeHTTPS = "https"
@@ -107,8 +107,7 @@ func (spec Tunnel) Claim() wire.Claim {
 	return c
 }
 
-// urlScheme is that of the URLs of a service that is spoken to by a LocalScheme; empty
-// for none.
+// urlScheme returns the URL scheme of a service with the given LocalScheme; empty for none.
 func urlScheme(local string) string {
 	if local == SchemeH2C {
 		return SchemeHTTP
@@ -116,7 +115,7 @@ func urlScheme(local string) string {
 	return local
 }
 
-// claimPaths are the paths of a spec as the relay is told of them.
+// claimPaths returns the paths of a spec in the form that the relay is told.
 func claimPaths(paths []Path) []wire.ClaimPath {
 	var out []wire.ClaimPath
 	for _, p := range paths {

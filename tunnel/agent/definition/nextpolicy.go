@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// policyWebhooks is the field of a policy that has its webhooks.
+// policyWebhooks is the field of a policy that contains its webhooks.
 const policyWebhooks = "webhooks"
 
 // NextPolicy returns the stored form of a policy that replaces another, with its passwords hashed.
@@ -40,7 +40,7 @@ func (e entry) text(field string) (text string) {
 	return text
 }
 
-// has reports whether a field says something.
+// has reports whether a field is set.
 func (e entry) has(field string) bool {
 	switch string(e[field]) {
 	case "", "null", `""`, "[]":
@@ -49,8 +49,8 @@ func (e entry) has(field string) bool {
 	return true
 }
 
-// fill gives the entries of a list their secret from the list before, where they come
-// without, and reports whether all have one then.
+// fill gives entries that come without a secret the secret from the earlier list, and reports
+// whether all entries have one then.
 func fill(fields, before map[string]json.RawMessage, list, secret string, same func(a, b entry) bool) bool {
 	if len(fields[list]) == 0 {
 		return true

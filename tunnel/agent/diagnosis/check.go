@@ -27,7 +27,7 @@ type Check struct {
 	Advice string `json:"advice"` // what to do; empty if ok
 }
 
-// What a Check can come to.
+// The results of a Check.
 const (
 	OK      = "ok"
 	Warning = "warning"
@@ -35,7 +35,7 @@ const (
 	Skipped = "skipped"
 )
 
-// checkTime is how long one look at the network may take.
+// checkTime is how long one network check may take.
 const checkTime = 8 * time.Second
 
 // Transports makes a session with the relay of token at addr over each transport, and closes it

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// size is how many events are held for readers that fell behind or went away for a
-// while.
+// size is how many events are held for readers that fell behind or were away for a while.
 const size = 2048
 
 // Event is one entry of a feed. Each event's ID is one higher than the previous one's.
@@ -48,13 +47,13 @@ type Feed struct {
 // New returns the feed of a run that started at the given time.
 func New(start time.Time) *Feed { return begin(newBase(start)) }
 
-// begin returns a feed whose ids come after base.
+// begin returns a feed whose ids start after base.
 func begin(base uint64) *Feed { return &Feed{base: base, last: base} }
 
-// newBase is where the ids of a run begin that starts at a time: above those of
-// earlier runs, as long as the clock goes on, and else, as on a machine without a
-// clock of its own, by chance among 2^21, so that another run's are none of its
-// own. JavaScript can count them: they are below 2^53 until the year 2106.
+// newBase returns where the ids of a run begin that starts at the given time. As long as the clock
+// advances, they are above those of earlier runs. Otherwise, as on a machine without a hardware
+// clock, they are random among 2^21, so that ids of another run are not mistaken for this one's.
+// JavaScript can represent them: they are below 2^53 until the year 2106.
 func newBase(at time.Time) uint64 { return uint64(at.Unix())<<21 | rand.Uint64N(1<<21) }
 
 // Publish adds an event. If data has a method Data() any, that is called when the event is read,
@@ -75,11 +74,11 @@ func (f *Feed) Publish(kind string, data any) {
 	}
 }
 
-// later is data that is made when its event is read.
+// later is data that is computed when its event is read.
 type later interface{ Data() any }
 
-// after returns the event that follows id, or what was missed in its place; or a
-// channel that is closed when there is one.
+// after returns the event that follows id, or what was missed in its place, or else a channel that
+// is closed when there is one.
 func (f *Feed) after(id uint64) (Event, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// firstLook and lastLook are how long a local service that was not reached is left
-	// alone before it is tried again: twice as long each time.
+	// firstLook and lastLook are the shortest and longest pause before a local service that could
+	// not be reached is tried again; the pause doubles each time.
 	firstLook = 2 * time.Second
 	lastLook  = time.Minute
-	// looksAtOnce bounds the services that are tried at the same time.
+	// looksAtOnce limits how many services are tried at the same time.
 	looksAtOnce = 8
 )
 
-// reached notes whether a route's local service was.
+// reached records whether a route's local service was reached.
 func (f *Forwarder) reached(r *route, err error) {
 	if !r.fault.note(err) {
 		return
@@ -83,8 +83,8 @@ func (f *Forwarder) lookOnce(ctx context.Context, running []*Tunnel) (left bool)
 	return down.Load()
 }
 
-// faulty are the routes of tunnels whose services were not reached and can be tried:
-// one of datagrams answers to its own visitors alone.
+// faulty returns the routes of tunnels whose services could not be reached and can be tried: a
+// datagram service only answers its own visitors.
 func faulty(running []*Tunnel) (list []*route) {
 	for _, t := range running {
 		own := t.route.Load()

@@ -49,7 +49,7 @@ func New(cfg Config) *Forwarder {
 // Bytes counts the traffic of all visitors.
 func (f *Forwarder) Bytes() traffic.Bytes { return f.passed.Bytes() }
 
-// active tells of activity.
+// active signals activity.
 func (f *Forwarder) active() {
 	select {
 	case f.activity <- struct{}{}:
@@ -57,11 +57,11 @@ func (f *Forwarder) active() {
 	}
 }
 
-// trouble tells of what kept a visitor of r from its service.
+// trouble reports why a visitor of r did not reach its service.
 func (f *Forwarder) trouble(r *route, message string) { f.complain(r.id, r.name, message) }
 
-// dial connects to a route's local service for a stream of that kind, and sends header,
-// if there is one, before all else. Its errors are for people to read.
+// dial connects to a route's local service for a stream of that kind. If there is a header, it is
+// sent before everything else. Its errors are written for people.
 func (f *Forwarder) dial(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (splice.HalfCloser, error) {
 	conn, err := f.origins.Dial(ctx, r.service, header, kind == wire.StreamRaw) // on which the edge speaks HTTP/2
 	if ctx.Err() == nil {                                                       // else it was not waited for

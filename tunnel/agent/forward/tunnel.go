@@ -73,16 +73,16 @@ type conns struct {
 	cuts int // how often all of them were
 }
 
-// era is for add. An era ends when the connections are cut: a visitor that came
-// before that does not stay.
+// era returns the value to pass to add. An era ends when the connections are cut: a visitor that
+// came before that does not stay.
 func (c *conns) era() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cuts
 }
 
-// add keeps p, of a visitor of r that came in era, until remove, or ends it if the
-// tunnel was cut, or its route was undone, while its origin was dialled.
+// add keeps p, of a visitor of r that came in era, until remove. It ends p if the tunnel was cut,
+// or its route was undone, while its origin was being dialled.
 func (c *conns) add(p interface{ abort() }, r *route, era int) {
 	c.mu.Lock()
 	late := c.cuts != era
@@ -112,7 +112,7 @@ func (c *conns) abort() {
 	c.cut(func(*route) bool { return true })
 }
 
-// cut cuts those of the routes that gone picks.
+// cut cuts the connections of the routes selected by gone.
 func (c *conns) cut(gone func(*route) bool) {
 	c.mu.Lock()
 	list := make([]interface{ abort() }, 0, len(c.open))

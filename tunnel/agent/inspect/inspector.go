@@ -12,11 +12,11 @@ import (
 	"unicode"
 )
 
-// entryCost is what an empty entry counts for in memory.
+// entryCost is how much memory an empty entry counts for.
 const entryCost = 1024
 
-// Entries are listed some at a time while there are many, for waking up for each
-// would cost the traffic more than copying it.
+// While there are many entries, they are listed in batches, because waking up for each would cost
+// the traffic more than copying it.
 const (
 	listPause = 10 * time.Millisecond
 	maxNews   = 4096
@@ -66,8 +66,8 @@ type Told struct{ entry *entry }
 // Data returns the entry's current Summary.
 func (t Told) Data() any { return t.entry.summary() }
 
-// remembered is how many of the newest entries can still say what they were
-// once their place in memory is another's.
+// remembered is how many of the newest entries can still be reported after their memory has been
+// reused.
 const remembered = 4096
 
 // Follow makes the inspector call f when an entry begins, is answered, or ends. It must be called
@@ -98,7 +98,7 @@ func (ins *Inspector) Run(ctx context.Context) {
 	}
 }
 
-// listAll lists what has been told so far, and makes room for more.
+// listAll lists what has been reported so far, and makes room for more.
 func (ins *Inspector) listAll() {
 	for i := range len(ins.news) {
 		ins.list(<-ins.news)
@@ -109,7 +109,7 @@ func (ins *Inspector) listAll() {
 	ins.evict()
 }
 
-// tell hands e to Run, or loses it if Run is behind.
+// tell passes e to Run, or drops it if Run is behind.
 func (ins *Inspector) tell(e *entry) {
 	e.mu.Lock()
 	queued := e.queued
@@ -161,7 +161,7 @@ func (ins *Inspector) list(e *entry) {
 	}
 }
 
-// evict makes room: the oldest entries go.
+// evict makes room by removing the oldest entries.
 func (ins *Inspector) evict() {
 	most := int64(ins.limits.Memory)
 	most -= most / 8
@@ -277,8 +277,8 @@ func (ins *Inspector) pick(f Filter) []*entry {
 	return out
 }
 
-// asInPaths is text with what is not ASCII as it stands in paths: percent-encoded
-// (RFC 3986, section 2.1).
+// asInPaths returns text with non-ASCII characters in the form that they have in paths:
+// percent-encoded (RFC 3986, section 2.1).
 func asInPaths(text string) string {
 	if !strings.ContainsFunc(text, notASCII) {
 		return text
@@ -296,8 +296,8 @@ func asInPaths(text string) string {
 
 func notASCII(r rune) bool { return r > unicode.MaxASCII }
 
-// matches reports whether f picks the entry; text and escaped are its Text in small
-// letters, as it is and as it stands in paths.
+// matches reports whether f selects the entry; text and escaped are its Text in lower case, as it
+// is and as it would be in paths.
 func (e *entry) matches(f Filter, text, escaped string) bool {
 	s := e.summary()
 	switch {
@@ -312,7 +312,7 @@ func (e *entry) matches(f Filter, text, escaped string) bool {
 	case text == "":
 		return true
 	}
-	// As the page looks for it, which has what it found exported.
+	// In the form in which the page searches, because the page exports what it found.
 	status, visitor := "", s.Visitor
 	if s.Status != 0 {
 		status = strconv.Itoa(s.Status)
@@ -359,7 +359,7 @@ type entry struct {
 	unheard   int     // messages that made room, or found none
 }
 
-// stage is how far an entry is, for those who follow.
+// stage is how far an entry has progressed, for followers.
 type stage struct {
 	state  string
 	status int
@@ -395,7 +395,7 @@ func (e *entry) weight() int64 {
 	return int64(e.held)
 }
 
-// drop frees what the entry holds.
+// drop frees the memory of the entry.
 func (e *entry) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

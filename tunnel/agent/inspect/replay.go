@@ -82,7 +82,7 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	return again.build(path, headers, body, newBody)
 }
 
-// withSecrets puts the values back that an edit only has as redacted.
+// withSecrets restores the values that an edit only contains in redacted form.
 func withSecrets(edited, original []Header, also []string) []Header {
 	used := make([]bool, len(original))
 	out := make([]Header, 0, len(edited))
@@ -140,7 +140,7 @@ func (r Repeat) build(path string, headers []Header, body []byte, newBody bool) 
 
 func editError(why string) error { return fmt.Errorf("%w: %s", ErrEdit, why) }
 
-// token reports whether s is one (RFC 9110 §5.6.2), as methods and field names are.
+// token reports whether s is a token (RFC 9110 §5.6.2), as methods and field names are.
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -33,14 +33,14 @@ type Tap struct {
 	ins  *Inspector
 	meta Meta
 	flow *entry // of connections that are not HTTP
-	// streams is set for connections that are HTTP/2, which need nothing below.
+	// streams is set for HTTP/2 connections, which need nothing below.
 	streams *streams
 
 	request, response framer
 	ear               requestEar
 
-	// upgraded is the request that turned the connection into something else, and
-	// talk hears that if it is a WebSocket; it is set before.
+	// upgraded is the request that turned the connection into something else, and talk hears the
+	// result if it is a WebSocket; talk is set first.
 	upgraded atomic.Pointer[entry]
 	talk     *talk
 	early    []byte // of it, from a visitor who has the answer before the tap
@@ -89,7 +89,7 @@ func (t *Tap) FromVisitor(b []byte) {
 	}
 }
 
-// fromUpgraded takes bytes of a visitor that are no HTTP any more.
+// fromUpgraded handles bytes of a visitor that are no longer HTTP.
 func (t *Tap) fromUpgraded(e *entry, b []byte) {
 	e.in.Add(int64(len(t.early) + len(b)))
 	if t.talk != nil {
@@ -99,11 +99,12 @@ func (t *Tap) fromUpgraded(e *entry, b []byte) {
 	t.early = nil
 }
 
-// maxEarly bounds what is kept of a visitor until the answer that it has was heard.
+// maxEarly limits what is kept from a visitor until the response that the visitor already has was
+// heard.
 const maxEarly = 16 << 10
 
-// ahead keeps bytes that come behind a request to upgrade and begin no other request,
-// and reports whether it did: the visitor has the answer before the tap hears it.
+// ahead keeps bytes that follow an upgrade request and do not begin another request, and reports
+// whether it did: the visitor receives the response before the tap hears it.
 func (t *Tap) ahead(b []byte) bool {
 	if len(t.early) == 0 {
 		e := t.ear.cur
@@ -221,8 +222,7 @@ func (t *Tap) Close() {
 	}
 }
 
-// takeOpen returns the requests whose response has not ended. No more are looked
-// for.
+// takeOpen returns the requests whose response has not ended. No more are looked for.
 func (t *Tap) takeOpen() []*entry {
 	if t.streams != nil {
 		return t.streams.takeAll()
@@ -382,7 +382,7 @@ func (r *responseEar) end() {
 
 func (r *responseEar) lost(why error) { r.tap.fail(why) }
 
-// asks takes the next bytes of the request's body.
+// asks processes the next bytes of the request's body.
 func (e *entry) asks(b []byte) {
 	e.in.Add(int64(len(b)))
 	if e.reqFull.Load() {
@@ -395,7 +395,7 @@ func (e *entry) asks(b []byte) {
 	}
 }
 
-// answers takes the next bytes of the response's body.
+// answers processes the next bytes of the response's body.
 func (e *entry) answers(b []byte) {
 	e.out.Add(int64(len(b)))
 	if e.resFull.Load() {
@@ -408,7 +408,7 @@ func (e *entry) answers(b []byte) {
 	}
 }
 
-// keepHead takes raw, which is the entry's own from now on. e.mu is held.
+// keepHead stores raw, which the entry then owns. e.mu is held.
 func (e *entry) keepHead(c *capture, raw []byte) {
 	if e.hold(len(raw)) {
 		c.head = raw
@@ -418,8 +418,8 @@ func (e *entry) keepHead(c *capture, raw []byte) {
 	}
 }
 
-// keepBody copies what the limits leave room for, and reports whether that was
-// the last. e.mu is held.
+// keepBody copies what the limits leave room for, and reports whether that was the last. e.mu is
+// held.
 func (e *entry) keepBody(c *capture, b []byte) (full bool) {
 	if room := e.ins.limits.Body - c.body.size; len(b) > room {
 		b, full = b[:room], true
