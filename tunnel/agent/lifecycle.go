@@ -32,15 +32,15 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// begin has t run that is stopped or failed; the turn is held. If the relay refuses
-// it, or if it cannot be saved, it is stopped again if it was.
+// begin starts t, which is stopped or failed; the turn is held. If the relay refuses it, or if it
+// cannot be saved, a tunnel that was stopped is stopped again.
 func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Lock()
 	declared, faulty := t.spec, t.fault != ""
 	a.mu.Unlock()
 	if faulty {
-		// It asks the machine for its addresses, so not under the mutex: the turn,
-		// which the caller holds, keeps the spec as it is.
+		// This asks the machine for its addresses, so it must not be done with the mutex held; the
+		// turn, which the caller holds, prevents changes to the spec.
 		if _, no := declared.Normalize(a.origins.Guard); no != nil {
 			return no
 		}

@@ -67,9 +67,9 @@ func (a *Agent) declaresPolicy(id string) bool {
 	return t != nil && t.declared && len(t.spec.Policy) > 0
 }
 
-// keepPolicy has a tunnel that brought a policy bring the one that replaced it, or none
-// that everybody is let in by now: the relay may lose what it has. One of which not all
-// secrets are known here leaves the first in its place.
+// keepPolicy updates the policy that a tunnel came with to the one that replaced it, or to none if
+// everybody is admitted now, because the relay may lose its copy. If some of the new policy's
+// secrets are not known here, the earlier policy stays.
 func (a *Agent) keepPolicy(id string, document json.RawMessage, open bool) {
 	a.mu.Lock()
 	t := a.tunnels[id]

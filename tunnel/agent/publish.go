@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/agent/feed"
 )
 
-// publish tells waiters and the feed what has changed since the last call. It
-// must be called without a.mu.
+// publish tells waiters and the feed what has changed since the last call. It must be called
+// without holding a.mu.
 func (a *Agent) publish() {
 	type change struct {
 		kind string
@@ -57,7 +57,7 @@ func (a *Agent) publish() {
 	}
 }
 
-// waitChangeLocked returns a channel that is closed by the next change.
+// waitChangeLocked returns a channel that is closed on the next change.
 func (a *Agent) waitChangeLocked() <-chan struct{} {
 	if a.changed == nil {
 		a.changed = make(chan struct{})
@@ -65,8 +65,8 @@ func (a *Agent) waitChangeLocked() <-chan struct{} {
 	return a.changed
 }
 
-// publishActivity tells the feed how much passes, once a second while something
-// does. Otherwise it sleeps.
+// publishActivity publishes the amount of traffic, once a second while there is any. Otherwise it
+// sleeps.
 func (a *Agent) publishActivity(ctx context.Context) {
 	look := time.NewTimer(time.Hour)
 	defer look.Stop()

@@ -44,9 +44,9 @@ func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	return n, err
 }
 
-// replayTarget is the tunnel that again came through. An imported request came through
-// none: it is the only one that carries HTTP, or else the one that a visitor who asks
-// for the request's address would reach.
+// replayTarget returns the tunnel through which again originally came. An imported request came
+// through none: its target is the only tunnel that carries HTTP, or else the one that a visitor to
+// the request's address would reach.
 func (a *Agent) replayTarget(again inspect.Repeat) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +76,8 @@ func (a *Agent) replayTarget(again inspect.Repeat) (*tunnel, *refusal.Error) {
 	return there[0], nil
 }
 
-// nearest returns those of tunnels whose public address is again's: of its name rather
-// than of a wildcard, and then of its scheme.
+// nearest returns those of tunnels whose public address best matches again's: by name rather than
+// by wildcard, and then by scheme.
 func nearest(tunnels []*tunnel, again inspect.Repeat) []*tunnel {
 	asked := url.URL{Host: strings.ToLower(again.Host)}
 	name := strings.TrimSuffix(asked.Hostname(), ".")

@@ -67,7 +67,7 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// restore takes the state files in.
+// restore loads the state files.
 func (a *Agent) restore() error {
 	saved, err := a.state.Load()
 	if err != nil {

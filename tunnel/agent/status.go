@@ -111,7 +111,7 @@ func (a *Agent) sortedLocked() []*tunnel {
 	})
 }
 
-// running returns what leads the visitors of the tunnels that are not stopped.
+// running returns the forwarding tunnels of those that are not stopped.
 func (a *Agent) running() []*forward.Tunnel {
 	a.mu.Lock()
 	defer a.mu.Unlock()

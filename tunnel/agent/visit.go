@@ -82,8 +82,8 @@ func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list, nil
 }
 
-// private returns the client and the name of a private tunnel, and the session by which
-// it is visited. Its error is a *refusal.Error.
+// private returns the client and the name of a private tunnel, and the session over which to visit
+// it. Its error is a *refusal.Error.
 func (a *Agent) private(ctx context.Context, tunnel string) (l *live, client, name string, err error) {
 	client, name, err = wire.ParsePrivate(tunnel)
 	if err != nil {
@@ -96,8 +96,8 @@ func (a *Agent) private(ctx context.Context, tunnel string) (l *live, client, na
 	return l, client, name, err
 }
 
-// sessionWith returns a session with a relay that has a feature; without is the error
-// where it has not. Its error is an *Error.
+// sessionWith returns a session with a relay that supports a feature; without is the error if the
+// relay does not. Its error is an *Error.
 func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusal.Error) (*live, error) {
 	l, no := a.session(ctx, nil)
 	switch {
@@ -111,7 +111,7 @@ func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusa
 	return l, nil
 }
 
-// dialer is an Agent as visits ask it for ways to private tunnels.
+// dialer adapts an Agent to the Dialer that package visits needs.
 type dialer struct{ *Agent }
 
 // DialPrivate implements visits.Dialer. Its error is an *Error.
@@ -135,8 +135,8 @@ func (d dialer) DialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 	return stream, nil
 }
 
-// notLed is why the relay does not lead a visit to a private tunnel, with what is the
-// case if that is of the other type.
+// notLed says why the relay does not lead a visit to a private tunnel, and names the right type if
+// the tunnel has the other one.
 func notLed(err error, client, name, other string) *refusal.Error {
 	no := control.Refusal(err, "")
 	if no.Field == "type" {
@@ -169,7 +169,6 @@ func (d dialer) DialPrivateUDP(ctx context.Context, tunnel string, answer func([
 	if err != nil {
 		return nil, notLed(err, client, name, `is of type tcp; declare the visit with type = "tcp"`)
 	}
-	// A session that another has taken over from is not kept for flows: the next packet
-	// begins another.
+	// A session that has been replaced is not kept for flows: the next packet starts another.
 	return l.visits.Open(number, stream, l.Retired(), answer), nil
 }

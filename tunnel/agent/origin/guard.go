@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// metadata are the addresses at which clouds hand credentials to whoever asks
-// from inside; no tunnel leads there.
+// metadata are the addresses at which clouds give credentials to anybody who asks from inside; no
+// tunnel leads there.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("169.254.169.254/32"),    // most clouds
 	netip.MustParsePrefix("169.254.170.2/32"),      // container credentials
@@ -24,7 +24,7 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("::169.254.169.254/128"), // IPv4-compatible form
 }
 
-// plain undoes the spellings of an IPv4 address as an IPv6 one.
+// plain converts the spellings of an IPv4 address as an IPv6 address back.
 func plain(ip netip.Addr) netip.Addr {
 	ip = ip.WithZone("").Unmap()
 	if nat64.Contains(ip) {
@@ -70,8 +70,8 @@ func MetadataName(name string) bool {
 	return false
 }
 
-// local turns the unspecified address into loopback, which is what people mean
-// by it and what most systems connect to.
+// local turns the unspecified address into loopback, which is what people mean by it and what most
+// systems connect to.
 func local(ip netip.Addr) netip.Addr {
 	switch {
 	case ip == netip.IPv4Unspecified():

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// roundPause is how long a flow whose origin refused it at all its addresses
-	// stays at the last before it goes through them again.
+	// roundPause is how long a flow whose origin refused it at all addresses stays at the last one
+	// before it tries all of them again.
 	roundPause = time.Second
-	// readBuffer holds a burst of an origin's packets.
+	// readBuffer is large enough for a burst of an origin's packets.
 	readBuffer = 1 << 20
 )
 
@@ -130,7 +130,7 @@ func (c *Choice) Next() bool {
 	return true
 }
 
-// drop leaves out the present address, and reports whether others are left.
+// drop removes the current address, and reports whether others are left.
 func (c *Choice) drop() bool {
 	if len(c.addrs) == 1 {
 		return false

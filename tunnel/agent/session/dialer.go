@@ -55,7 +55,7 @@ func (d *Dialer) Connect(ctx context.Context, addr string, j Joining) (*Session,
 	if err != nil {
 		client.Close()
 		_ = session.Close("no welcome")
-		// The session's end says more than the request that it broke.
+		// The session's error says more than that of the request that it broke.
 		if ended := session.Err(); ended != nil && !control.Answered(err) && ctx.Err() == nil {
 			var closed *link.CloseError
 			if errors.As(ended, &closed) {

@@ -53,7 +53,7 @@ func (s *Session) End(reason string) {
 // Fresh reports whether the relay was heard from within the last keep-alive interval.
 func (s *Session) Fresh() bool { return s.staleIn() > 0 }
 
-// staleIn is how long the session stays fresh if nothing is heard.
+// staleIn returns how long the session stays fresh if nothing is heard.
 func (s *Session) staleIn() time.Duration {
 	stats := s.Link.Stats()
 	heard := stats.LastReceived

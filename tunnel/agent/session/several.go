@@ -10,12 +10,12 @@ import (
 	"adit/tunnel/wire"
 )
 
-// headStart is how long an address has for itself before the next is tried, too.
-// One at which nobody is, as of a node that was just lost, says nothing: over UDP
-// silence is all there is, and an attempt would last to its limit.
+// headStart is how long an address is tried alone before the next is tried too. If nobody is there,
+// as with a node that was just lost, there is no error: over UDP there is only silence, and an
+// attempt would last until its limit.
 const headStart = 1500 * time.Millisecond
 
-// attempted is the end of one attempt of several.
+// attempted is the result of one of several attempts.
 type attempted struct {
 	session *Session
 	err     error
@@ -77,13 +77,13 @@ func (d *Dialer) ConnectAny(ctx context.Context, addrs []string, j Joining) (*Se
 	return best.session, best.addr, best.err
 }
 
-// saysMore reports whether the failure r says more than another, or than none.
+// saysMore reports whether the failure r is more informative than another, or than none.
 func (r attempted) saysMore(other attempted) bool {
 	return other.err == nil || cmp.Or(cmp.Compare(telling(r.err), telling(other.err)), other.turn-r.turn) > 0
 }
 
-// telling is how much an error says of why there is no session: most if the
-// relay said it.
+// telling rates how much an error says about why there is no session: most if it came from the
+// relay.
 func telling(err error) int {
 	var p *wire.Problem
 	switch {

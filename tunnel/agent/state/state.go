@@ -30,7 +30,7 @@ const (
 	lockName    = "agent.lock"
 )
 
-// Versions of the files' schemas. A file of a later adit is not touched.
+// Versions of the files' schemas. A file written by a later adit is left alone.
 const (
 	authVersion    = 1
 	tunnelsVersion = 1
@@ -93,10 +93,10 @@ type Tunnel struct {
 	Granted   Grant             `json:"granted,omitzero"`
 }
 
-// mend gives tunnels new ids where a file that a person has changed, as by copying
-// one of them, has none, one that the API's paths cannot have, or one twice: the
-// second would take the first one's place. It returns how many those are. What the
-// relay gave belongs to the first.
+// mend gives tunnels new ids if a file that a person has edited, perhaps by copying a tunnel, lacks
+// an id, has one that is not valid in the API's paths, or has one twice, in which case the second
+// tunnel would replace the first. It returns how many ids it changed. What the relay gave belongs
+// to the first tunnel.
 func (v *Tunnels) mend() (mended int) {
 	seen := make(map[string]bool, len(v.Tunnels))
 	for i := range v.Tunnels {
@@ -110,7 +110,7 @@ func (v *Tunnels) mend() (mended int) {
 	return mended
 }
 
-// isID reports whether id can be a tunnel's.
+// isID reports whether id is valid as a tunnel's id.
 func isID(id string) bool {
 	if id == "" || len(id) > maxID {
 		return false
@@ -123,7 +123,7 @@ func isID(id string) bool {
 	return true
 }
 
-// maxID bounds ids; a relay cuts what is longer.
+// maxID limits the length of ids; a relay truncates longer ones.
 const maxID = 64
 
 // Folder is a state folder, and has one owner at a time. Its methods must not be called
@@ -162,7 +162,7 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// withoutPath is err for a sentence that has the path already.
+// withoutPath returns err for a sentence that contains the path already.
 func withoutPath(err error) error {
 	if at := new(fs.PathError); errors.As(err, &at) {
 		return at.Err
@@ -216,7 +216,7 @@ func (f *Folder) Load() (Saved, error) {
 	return v, nil
 }
 
-// aside is the error about a file that could not be read and was put aside.
+// aside returns the error about a file that could not be read and was put aside.
 type aside struct {
 	path, kept string
 	cause      error
@@ -262,7 +262,7 @@ func (f *Folder) load(name string, version int, v any) error {
 	return &aside{path: path, kept: kept, cause: err}
 }
 
-// noState says why something is no state file of any adit, and can be put aside.
+// noState returns why something is not a state file of any adit, and can be put aside.
 type noState string
 
 func (e noState) Error() string { return string(e) }
@@ -310,8 +310,8 @@ func (f *Folder) save(name string, v any) error {
 	return f.Write(f.path(name), append(data, '\n'), 0o600)
 }
 
-// trial is how much Try writes: a full disk still has room for a file's name, and
-// often for a few bytes in it.
+// trial is how much Try writes: a full disk still has room for a file's name, and often for a few
+// bytes in it.
 const trial = 64 << 10
 
 // Try writes a file to the folder in the same way as the others, through to the disk, and removes
@@ -323,7 +323,7 @@ func (f *Folder) Try() error {
 	}
 	err = file.Close()
 	if err == nil {
-		// No holes and nothing that a file system would pack to nothing.
+		// No holes, and nothing that a file system could compress away.
 		data := make([]byte, trial)
 		_, _ = rand.Read(data) // it never fails
 		err = f.Write(file.Name(), data, 0o600)

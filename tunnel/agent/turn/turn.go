@@ -21,7 +21,8 @@ type Turn struct {
 	held, own bool
 }
 
-// take takes the turn, unless it is held; then it reports whether by own work.
+// take takes the turn, unless it is held; in that case it reports whether the agent's own work
+// holds it.
 func (t *Turn) take(own bool) (taken, heldByOwn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"adit/internal/udpflow"
 )
 
-// servePackets leads the packets that come to conn on until ctx ends, those of each
-// sender by a flow of its own, and closes it.
+// servePackets leads the packets that arrive on conn to the tunnel until ctx ends, with a separate
+// flow for each sender, and closes conn.
 func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn) error {
 	return udpflow.Serve(ctx, conn, udpflow.Config{
 		Open: func(ctx context.Context, answer func([][]byte)) (udpflow.Way, error) {
@@ -35,7 +35,7 @@ func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn)
 	})
 }
 
-// countedFlow is a flow that leaves the visits with its end.
+// countedFlow is a flow that is removed from the visits when it ends.
 type countedFlow struct {
 	*Flow
 	visits *Visits

@@ -25,12 +25,13 @@ import (
 )
 
 const (
-	// maxGuests bounds the connections of one visit that are open at once.
+	// maxGuests limits the open connections of one visit.
 	maxGuests = 256
-	// maxWays bounds those of all visits. The relay lets a session have 1,024 streams, and
-	// what the agent has to ask it goes by such, too.
+	// maxWays limits those of all visits. The relay lets a session have 1,024 streams, and the
+	// agent needs some of them for its own requests.
 	maxWays = 896
-	// listenAgain is how long a port that is another program's is left to it.
+	// listenAgain is how long to wait before trying again to listen on a port that another program
+	// has.
 	listenAgain = 5 * time.Second
 )
 
@@ -74,7 +75,7 @@ func New(log *slog.Logger, dialer Dialer) *Visits {
 	return &Visits{log: log, dialer: dialer, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
 }
 
-// enter counts one more way to a tunnel, until leave, or says why there can be none now.
+// enter counts one more way to a tunnel, until leave, or returns why there can be none now.
 func (vs *Visits) enter() error {
 	if vs.ways.Add(1) > maxWays {
 		vs.leave()
@@ -102,7 +103,7 @@ type visit struct {
 	fault string
 }
 
-// note notes how the visit is, and reports whether that is new.
+// note records the state of the visit, and reports whether it is new.
 func (v *visit) note(state, fault string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -187,8 +188,7 @@ func (vs *Visits) Run(ctx context.Context) {
 	}
 }
 
-// keep listens for one visit until ctx ends, and again where something is in the
-// way.
+// keep listens for one visit until ctx ends, and retries if something prevents it.
 func (vs *Visits) keep(ctx context.Context, v *visit) {
 	var guests sync.WaitGroup
 	defer guests.Wait()
@@ -212,7 +212,7 @@ func (vs *Visits) keep(ctx context.Context, v *visit) {
 	}
 }
 
-// listen listens for a visit and serves it. guests are who is left when it returns.
+// listen listens for a visit and serves it. guests are those still connected when it returns.
 func (vs *Visits) listen(ctx context.Context, v *visit, guests *sync.WaitGroup) error {
 	listening := func() {
 		v.note(StateListening, "")
@@ -234,7 +234,7 @@ func (vs *Visits) listen(ctx context.Context, v *visit, guests *sync.WaitGroup) 
 	return vs.serve(ctx, v, ln, guests)
 }
 
-// describeListen says in one sentence why an address cannot be listened on.
+// describeListen says in one sentence why it is not possible to listen on an address.
 func describeListen(err error) string {
 	if op := new(net.OpError); errors.As(err, &op) {
 		err = op.Err
@@ -242,7 +242,7 @@ func describeListen(err error) string {
 	return "cannot listen: " + err.Error() + "; it is tried again"
 }
 
-// serve leads what comes by ln to the tunnel, until ctx ends or ln fails.
+// serve leads connections from ln to the tunnel, until ctx ends or ln fails.
 func (vs *Visits) serve(ctx context.Context, v *visit, ln net.Listener, guests *sync.WaitGroup) error {
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	defer ln.Close()
@@ -283,7 +283,7 @@ func (vs *Visits) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	}
 }
 
-// notLed tells of what kept a guest from the tunnel. A program may try again and again.
+// notLed reports why a guest did not reach the tunnel. A program may try again and again.
 func (vs *Visits) notLed(v *visit, err error) {
 	if v.note(StateListening, err.Error()) {
 		vs.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
@@ -298,7 +298,8 @@ func (vs *Visits) Visit(ctx context.Context, tunnel string, take func() (splice.
 	return vs.visit(ctx, tunnel, take, func(int, int) {})
 }
 
-// visit is Visit with moved told how many bytes go to the tunnel and come from it.
+// visit is like Visit, and calls moved with the number of bytes that go to the tunnel and come from
+// it.
 func (vs *Visits) visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error), moved func(to, from int)) error {
 	if err := vs.enter(); err != nil {
 		return err
