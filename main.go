@@ -1,5 +1,5 @@
-// Command adit publishes a service of this machine at a public URL: it is the
-// agent's daemon, the relay, the tray companion and their commands in one program.
+// Command adit publishes a service of this machine at a public URL. It is the agent's daemon, the
+// relay, the tray companion and their commands in one program.
 package main
 
 import (
@@ -17,8 +17,8 @@ func main() { os.Exit(run()) }
 func run() int {
 	log.SetOutput(cli.Untold(os.Stderr))
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	// A terminal that is closed ends what runs in it as Ctrl-C does: what adit
-	// https publishes must not stay public. nohup has it ignored, and means it.
+	// Closing a terminal ends the command that runs in it, just as Ctrl-C does: what adit https
+	// publishes must not stay public. nohup ignores the signal deliberately, and that is respected.
 	if !signal.Ignored(syscall.SIGHUP) {
 		ends = append(ends, syscall.SIGHUP)
 	}

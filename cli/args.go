@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// Args is the command line of a process started as argv. The program that has
-// no console, on Windows, is the tray; and so is the app of macOS, which the
-// Finder starts without arguments or with one of its own.
+// Args returns the command line of a process started as argv. On Windows, the program without a
+// console is the tray; so is the app on macOS, which the Finder starts without arguments or with
+// one of its own.
 func Args(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
 	}
-	// A path of Windows is read on every system, for the sake of its test.
+	// A Windows path is parsed on every system, so that this can be tested.
 	name := strings.ToLower(argv[0][strings.LastIndexAny(argv[0], `/\`)+1:])
 	if strings.TrimSuffix(name, ".exe") == "adit-tray" {
 		return append([]string{"tray"}, argv[1:]...)

@@ -16,13 +16,13 @@ import (
 	"adit/cli/visit"
 )
 
-// part is a part of adit's help.
+// part is a section of adit's help.
 type part struct {
 	id, title string
 	commands  []*cobra.Command
 }
 
-// parts are all of adit, in the order of a newcomer's way through it.
+// parts returns all of adit's commands, in the order in which a newcomer needs them.
 func (e *Env) parts(std *stdio.Streams, find *daemon.Finder) []part {
 	return []part{
 		{"begin", "Get started:", []*cobra.Command{

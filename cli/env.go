@@ -1,6 +1,6 @@
-// Package cli is adit's command line: the tree of its commands, each of which is a
-// package's below, and what of the world they are given. Commands that concern the daemon
-// speak to its local API through localapi/client and know nothing else of it.
+// Package cli is adit's command line: the tree of its commands, each from a package below, and the
+// environment that they are given. Commands that concern the daemon speak to its local API through
+// localapi/client and know nothing else about it.
 package cli
 
 import (
@@ -15,27 +15,27 @@ import (
 	"adit/cli/terminal"
 )
 
-// Env is what a command line touches of the world.
+// Env is everything outside the program that a command line uses.
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
 	// Terminal reports whether Out is a screen that a person looks at.
 	Terminal bool
-	// Screen tells how many columns and rows of Out that person sees; zero or nil
-	// is not known.
+	// Screen returns how many columns and rows of Out are visible; zero or a nil Screen means
+	// unknown.
 	Screen func() (columns, rows int)
-	// OpenBrowser shows a page to the person at this machine.
+	// OpenBrowser opens a page for the user at this machine.
 	OpenBrowser func(ctx context.Context, url string) error
-	// Daemon runs the daemon until ctx ends, with its local API at httpListen; empty
-	// for the configuration's.
+	// Daemon runs the daemon until ctx ends, with its local API at httpListen; if empty, at the
+	// configured address.
 	Daemon func(ctx context.Context, httpListen string) error
-	// Inside runs it as a part of another command, whose name is runBy, until ctx
-	// ends, and calls ready once it answers. Nil: no command does that.
+	// Inside runs it as a part of the command named runBy until ctx ends, and calls ready once it
+	// answers. If nil, commands cannot do that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
 }
 
-// System is the Env of this process.
+// System returns the Env of this process.
 func System() *Env {
 	return &Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
@@ -43,14 +43,14 @@ func System() *Env {
 	}
 }
 
-// streams are those of a command line in this world.
+// streams returns the streams of a command line in e.
 func (e *Env) streams() *stdio.Streams {
 	std := stdio.New(e.In, e.Out, e.Err)
 	std.Terminal, std.Screen = e.Terminal, e.Screen
 	return std
 }
 
-// finder finds the daemon in it.
+// finder returns a Finder for the daemon in e.
 func (e *Env) finder() *daemon.Finder {
 	return &daemon.Finder{Getenv: e.Getenv, Inside: e.Inside}
 }

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Untold is a writer for the log of package log. It drops what net/http writes there
-// of a far end that speaks unasked, as what another program at the daemon's address
-// does: the error of the request says all that a person needs.
+// Untold returns a writer for the log of package log. It drops what net/http logs about a peer that
+// sends unsolicited data, such as another program at the daemon's address: the request's error says
+// everything that the user needs.
 func Untold(w io.Writer) io.Writer { return untold{w} }
 
 type untold struct{ io.Writer }

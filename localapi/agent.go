@@ -13,7 +13,7 @@ import (
 	"adit/tunnel/agent/inspect"
 )
 
-// Agent is all that the API asks of the client engine; *agent.Agent is one.
+// Agent is everything that the API needs from the client engine; *agent.Agent implements it.
 type Agent interface {
 	AuthKeeper
 	StatusTeller
@@ -36,7 +36,7 @@ type AuthKeeper interface {
 	Forget(ctx context.Context) error
 }
 
-// StatusTeller tells how the agent is.
+// StatusTeller reports the agent's status.
 type StatusTeller interface {
 	Status() agent.Status
 	Endpoints() []agent.Endpoint
@@ -68,47 +68,47 @@ type TunnelSwitch interface {
 	StopTunnel(ctx context.Context, id string) (agent.Tunnel, error)
 }
 
-// TunnelHolder keeps tunnels that go when nobody holds them.
+// TunnelHolder holds tunnels that are deleted when nobody holds them.
 type TunnelHolder interface {
 	Hold(id string) (agent.Hold, error)
 }
 
-// PolicyKeeper tells and sets who is let in to a tunnel.
+// PolicyKeeper reads and sets who may visit a tunnel.
 type PolicyKeeper interface {
 	Policy(ctx context.Context, id string) (agent.TunnelPolicy, error)
 	SetPolicy(ctx context.Context, id string, document json.RawMessage, expected http.Header) (agent.TunnelPolicy, error)
 }
 
-// Inspector shows and repeats what passed.
+// Inspector shows and replays recorded requests.
 type Inspector interface {
 	Requests(f inspect.Filter) []inspect.Summary
 	Request(id string, reveal bool) (inspect.Detail, bool)
 	Replay(ctx context.Context, id string, edit inspect.Edit) (inspect.Detail, error)
 }
 
-// Archive takes what passed out and in, and forgets it.
+// Archive exports, imports and clears recorded requests.
 type Archive interface {
 	ClearRequests()
 	WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error
 	ReadHAR(r io.Reader) (int, error)
 }
 
-// Doctor looks at what a session needs, and how fast its way is.
+// Doctor diagnoses what a session needs, and measures the speed of its path.
 type Doctor interface {
 	Diagnose(ctx context.Context) []diagnosis.Check
 	MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error)
 }
 
-// Feed is one reader's place among the events.
+// Feed is one reader's position in the event feed.
 type Feed interface {
-	// Next waits for the next event, or returns ctx's error if ctx ends first;
-	// no event is lost by that.
+	// Next waits for the next event, or returns ctx's error if ctx ends first; no event is lost in
+	// that case.
 	Next(ctx context.Context) (feed.Event, error)
-	// Last is the id of the newest event when the feed began, before Next is called.
+	// Last returns the id of the newest event at the time the feed began, until Next is called.
 	Last() uint64
 }
 
-// Configuration is the configuration in force, without secrets.
+// Configuration is the current configuration, without secrets.
 type Configuration struct {
 	ConfigFile       string       `json:"config_file"`
 	ConfigFileExists bool         `json:"config_file_exists"`
@@ -117,7 +117,7 @@ type Configuration struct {
 	Error            *ConfigError `json:"error,omitempty"` // the file's mistake; its tunnels change once it is mended
 }
 
-// Setting is one value in force.
+// Setting is one current value.
 type Setting struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`

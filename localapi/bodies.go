@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// smallBody is what every body may have in memory. Those that have more are
-	// read maxLarge at a time.
+	// smallBody is how much memory every body may use. At most maxLarge larger ones are read at a
+	// time.
 	smallBody = 16 << 10
 	maxLarge  = 16
 )
 
-// bodies has an entry for each large body that is being read or worked on. Without
-// a bound on them, as many as there may be connections would fill the memory.
+// bodies has an entry for each large body that is being read or processed. Without a limit, as many
+// of them as there may be connections could fill the memory.
 type bodies chan struct{}
 
-// bound returns body for one request to read, which must release it.
+// bound wraps body for one request, which must release it.
 func (b bodies) bound(body io.ReadCloser) *boundBody { return &boundBody{ReadCloser: body, large: b} }
 
-// boundBody is a body that waits for its turn once it is large.
+// boundBody is a body that waits for a place once it is large.
 type boundBody struct {
 	io.ReadCloser
 
@@ -31,7 +31,7 @@ type boundBody struct {
 
 func (b *boundBody) Read(p []byte) (int, error) {
 	if b.read >= smallBody && !b.holds {
-		// No longer than the connection has for the request.
+		// Wait no longer than the connection has for the request.
 		timer := time.NewTimer(readTimeout)
 		defer timer.Stop()
 		select {

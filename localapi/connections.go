@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// connections bounds the open connections. When one too many comes, the oldest
-// that no handler works on makes room for it, so that whoever holds many silent
-// connections cannot keep others out.
+// connections limits the open connections. If there is one too many, the oldest one without an
+// active handler is closed, so that a client that holds many silent connections cannot keep others
+// out.
 type connections struct {
 	most int
 
@@ -51,8 +51,8 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// oldest returns the connection that goes first: one without a handler, or the
-// newest if handlers work on all others.
+// oldest returns the connection to close first: the oldest without a handler, or the newest if all
+// others have active handlers.
 func (c *connections) oldest() net.Conn {
 	var idle, newest net.Conn
 	for conn, entry := range c.conns {
@@ -69,7 +69,7 @@ func (c *connections) oldest() net.Conn {
 	return newest
 }
 
-// serving tells that a handler works on conn.
+// serving records that a handler works on conn.
 func (c *connections) serving(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads a request's body into v, a pointer to a struct. It takes only
-// what v names, spelled as v spells it and once.
+// decode reads a request's body into v, a pointer to a struct. It accepts only fields of v, spelled
+// exactly as in v and each at most once.
 func decode(r *http.Request, v any) error {
 	b, err := readBody(r)
 	if err != nil {
@@ -30,7 +30,7 @@ func decode(r *http.Request, v any) error {
 	return decodeStrict(b, v)
 }
 
-// decodeOptional is decode for a body that may be missing.
+// decodeOptional is like decode for a body that may be missing.
 func decodeOptional(r *http.Request, v any) error {
 	b, err := readBody(r)
 	if err != nil || len(b) == 0 {
@@ -39,8 +39,8 @@ func decodeOptional(r *http.Request, v any) error {
 	return decodeStrict(b, v)
 }
 
-// tooLarge is the refusal of a body over maxBody. A peer that still sends would
-// miss it: what is a little too large is read to its end.
+// tooLarge refuses a body over maxBody. A peer that is still sending would miss the answer, so a
+// body that is only a little too large is read to its end.
 func tooLarge(r *http.Request) error {
 	if r.ContentLength <= maxDrain {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -50,7 +50,7 @@ func tooLarge(r *http.Request) error {
 	}
 }
 
-// readBody reads a body of JSON, or none, within maxBody.
+// readBody reads an optional JSON body of at most maxBody.
 func readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -81,7 +81,7 @@ func badJSON(message string) error {
 	return &problem{status: http.StatusBadRequest, code: codeInvalidJSON, message: message}
 }
 
-// checkJSON refuses what is no JSON of bounded depth.
+// checkJSON refuses anything that is not JSON of bounded depth.
 func checkJSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return badJSON("the body is not UTF-8")
@@ -115,9 +115,8 @@ func checkJSON(b []byte) error {
 	return nil
 }
 
-// checkEscapes refuses valid JSON with an escape that is half of a character alone,
-// as \ud83d (RFC 8259, section 8.2): it would be taken as another character than
-// the sender meant.
+// checkEscapes refuses valid JSON with an escape that is only half of a character, such as \ud83d
+// (RFC 8259, section 8.2): it would be decoded as a character that the sender did not mean.
 func checkEscapes(b []byte) error {
 	for {
 		at := bytes.IndexByte(b, '\\')
@@ -141,7 +140,7 @@ func checkEscapes(b []byte) error {
 	}
 }
 
-// escaped returns what the escape \u0000 is for that b may begin with.
+// escaped returns the value of a \u0000 escape at the beginning of b, if there is one.
 func escaped(b []byte) (rune, bool) {
 	if len(b) < len(`\u0000`) || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -173,8 +172,8 @@ func decodeStrict(b []byte, v any) error {
 	case errors.As(err, &mismatch):
 		return invalid(mismatch.Field, fmt.Sprintf("%s must be %s, not %s", mismatch.Field, kindName(mismatch.Type), mismatch.Value))
 	}
-	// The only other error of a valid object is an unknown field deeper inside;
-	// encoding/json has no type for it.
+	// The only other error for a valid object is an unknown nested field; encoding/json has no type
+	// for it.
 	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
 		name = strings.Trim(name, `"`)
 		return invalid(name, fmt.Sprintf("%q is not a field here", name))
@@ -182,9 +181,9 @@ func decodeStrict(b []byte, v any) error {
 	return badJSON("the body does not fit: " + err.Error())
 }
 
-// checkKeys refuses keys of the outermost object, and of those in its lists, that are
-// no fields of t, also if only case differs, and those that come twice: readers do
-// not agree on which of two counts.
+// checkKeys refuses keys of the outermost object, and of the objects in its lists, that are not
+// fields of t, even if only their case differs, and duplicate keys: readers do not agree on which
+// of two counts.
 func checkKeys(b []byte, t reflect.Type) error {
 	known := fieldsOf(t)
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -232,7 +231,8 @@ func checkKeys(b []byte, t reflect.Type) error {
 	return nil
 }
 
-// itemsOf is the struct that the field of a name in t is a list of; nil if it is none.
+// itemsOf returns the struct type of the items in the list field called name in t; nil if there is
+// no such list.
 func itemsOf(t reflect.Type, name string) reflect.Type {
 	for field := range t.Fields() {
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag != name {

@@ -25,7 +25,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Bounds of a diagnosis.
+// Limits of a diagnosis.
 const (
 	diagnoseTimeout = 25 * time.Second
 	speedTimeout    = 40 * time.Second // of two transports, and what one takes to be tried
@@ -34,7 +34,7 @@ const (
 	maxOrigins      = 50 // local services that are tried
 )
 
-// world is what a diagnosis touches beyond the agent.
+// world is what a diagnosis uses besides the agent.
 type world struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // as link.LookUp
@@ -87,7 +87,7 @@ func (s *Server) measureSpeed(w http.ResponseWriter, r *http.Request) error {
 	return writeData(w, http.StatusOK, speeds)
 }
 
-// mergeChecks puts better checks in the place of own ones of the same name.
+// mergeChecks replaces own checks with better ones of the same name.
 func mergeChecks(own, better []diagnosis.Check) []diagnosis.Check {
 	var order []string
 	byName := make(map[string][]diagnosis.Check)
@@ -110,8 +110,8 @@ func mergeChecks(own, better []diagnosis.Check) []diagnosis.Check {
 	return all
 }
 
-// diagnose looks at what can be seen from outside of the agent, in the order of
-// what depends on what.
+// diagnose checks what can be seen from outside the agent, ordered so that each check comes after
+// those it depends on.
 func diagnose(ctx context.Context, w world, st interface {
 	StatusTeller
 	Auth() agent.AuthStatus
@@ -137,7 +137,7 @@ func checkToken(auth agent.AuthStatus) diagnosis.Check {
 	return c
 }
 
-// checkClock compares the clock with what is certainly past.
+// checkClock compares the clock with a time that is certainly past.
 func (w world) checkClock() diagnosis.Check {
 	now := w.now()
 	c := diagnosis.Check{Name: "clock", Tried: "this machine's clock", Status: diagnosis.OK, Result: now.UTC().Format(time.RFC3339)}
@@ -153,7 +153,7 @@ func (w world) checkClock() diagnosis.Check {
 	return c
 }
 
-// checkProxy tells of the proxy on the way to a relay, without its password.
+// checkProxy reports the proxy on the way to a relay, without its password.
 func (w world) checkProxy(relay string) diagnosis.Check {
 	c := diagnosis.Check{Name: "proxy", Tried: "HTTPS_PROXY and ALL_PROXY", Status: diagnosis.OK, Result: "none is set"}
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
@@ -176,8 +176,8 @@ func (w world) checkProxy(relay string) diagnosis.Check {
 	return c
 }
 
-// checkRelay tries the way to the relay: its name, then TCP; and it reads off
-// the session whether UDP passes.
+// checkRelay tries the path to the relay: its name, then TCP. Whether UDP gets through, it reads
+// off the session.
 func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Check {
 	dns := diagnosis.Check{Name: "relay_dns", Tried: "the address of the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
 	tcp := diagnosis.Check{Name: "relay_tcp", Tried: "TCP to the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
@@ -241,8 +241,8 @@ func addressList(addrs []netip.Addr) string {
 	return strings.Join(list, ", ")
 }
 
-// dialRelay connects to the first of the addresses at which the relay is. Its error is
-// the first one's.
+// dialRelay connects to the first of the relay's addresses that works. Its error is that of the
+// first address.
 func (w world) dialRelay(ctx context.Context, addrs []netip.Addr, port string) (conn net.Conn, err error) {
 	for _, a := range addrs {
 		each, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -256,7 +256,7 @@ func (w world) dialRelay(ctx context.Context, addrs []netip.Addr, port string) (
 	return nil, err
 }
 
-// checkUDP reads off the session whether UDP passes.
+// checkUDP tells from the session whether UDP gets through.
 func checkUDP(udp diagnosis.Check, st agent.Status) diagnosis.Check {
 	switch {
 	case st.Connected && st.Transport == "dtls":
@@ -305,7 +305,7 @@ type origin struct {
 	path   string // whose it is; empty: the tunnel's own
 }
 
-// checkOrigins tries the local services of each tunnel that should answer.
+// checkOrigins tries the local services of all tunnels that should be working.
 func (w world) checkOrigins(ctx context.Context, tunnels []agent.Tunnel) []diagnosis.Check {
 	var wanted []origin
 	for _, t := range tunnels {
@@ -368,8 +368,8 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	return c
 }
 
-// dialService connects to a local service as tunnels do, for which localhost is both
-// loopback addresses.
+// dialService connects to a local service as tunnels do: localhost stands for both loopback
+// addresses.
 func (w world) dialService(ctx context.Context, addr string) (net.Conn, error) {
 	conn, err := w.dial(ctx, "tcp", addr)
 	port, named := strings.CutPrefix(addr, "localhost:")
@@ -384,7 +384,7 @@ func (w world) dialService(ctx context.Context, addr string) (net.Conn, error) {
 	return nil, err
 }
 
-// onlyIPv6 returns where something listens at ::1 in place of 127.0.0.1; empty if
+// onlyIPv6 returns the address on which something listens at ::1 instead of 127.0.0.1; empty if
 // nothing does.
 func (w world) onlyIPv6(ctx context.Context, addr string) string {
 	port, ok := strings.CutPrefix(addr, "127.0.0.1:")
@@ -400,7 +400,7 @@ func (w world) onlyIPv6(ctx context.Context, addr string) string {
 	return other
 }
 
-// reason is the part of a network error that says what happened.
+// reason returns the part of a network error that says what happened.
 func reason(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsTimeout {

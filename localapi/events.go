@@ -16,18 +16,18 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// keepAliveEvery is how often a silent stream shows that it lives.
+// keepAliveEvery is how often a silent stream sends a sign of life.
 const keepAliveEvery = 15 * time.Second
 
-// streams counts what lasts until its reader leaves. Each kind has maxStreams places
-// of its own, so that many of one keep none of the others out.
+// streams counts responses that last until their reader leaves. Each kind has its own maxStreams
+// places, so that many streams of one kind do not keep the others out.
 type streams struct{ events, holds, visits share }
 
 // share counts the open streams of one kind.
 type share struct{ open atomic.Int64 }
 
-// take takes a place, for release to give back. If all are taken, the error is full
-// with their number.
+// take takes a place, to be given back by release. If all are taken, the error is full with their
+// number.
 func (s *share) take(full string) error {
 	if s.open.Add(1) <= maxStreams {
 		return nil
@@ -38,8 +38,8 @@ func (s *share) take(full string) error {
 
 func (s *share) release() { s.open.Add(-1) }
 
-// streamEvents writes the feed as server-sent events (WHATWG HTML, 9.2) until
-// the reader leaves, falls behind by eventTimeout, or the daemon ends.
+// streamEvents writes the feed as server-sent events (WHATWG HTML, 9.2) until the reader leaves or
+// falls behind by eventTimeout, or the daemon ends.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	after, err := resumeFrom(r)
 	if err != nil {
@@ -80,14 +80,14 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// stillHere is the comment of a silent stream.
+// stillHere is the comment that keeps a silent stream alive.
 const stillHere = ": still here\n\n"
 
-// openStream makes the answer to r one that lasts, until ctx ends with the
-// reader or the daemon. end must be called when it does.
+// openStream turns the response to r into one that lasts. ctx ends with the reader or the daemon.
+// end must be called when the stream ends.
 func openStream(w http.ResponseWriter, r *http.Request) (ctx context.Context, out *eventWriter, end func(), err error) {
 	out = &eventWriter{w: w, control: http.NewResponseController(w)}
-	// The request is read; its deadline must not end the answer.
+	// The request has been read; its deadline must not end the response.
 	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
 		return nil, nil, nil, fmt.Errorf("lift the read deadline of an event stream: %w", err)
 	}
@@ -105,7 +105,7 @@ func openStream(w http.ResponseWriter, r *http.Request) (ctx context.Context, ou
 	}, nil
 }
 
-// resumeFrom returns the id that the reader has seen last, nil if none.
+// resumeFrom returns the id that the reader saw last, nil if none.
 func resumeFrom(r *http.Request) (*uint64, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -125,7 +125,7 @@ func resumeFrom(r *http.Request) (*uint64, error) {
 	return &id, nil
 }
 
-// eventWriter writes one event after the other, each within eventTimeout.
+// eventWriter writes events one by one, each within eventTimeout.
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// guard decides who is spoken to: by the name they use and the page they are on.
+// guard decides who may talk to the server, by the host name they use and the page they are on.
 type guard struct {
 	hosts   map[hostPort]bool
 	origins []string
@@ -37,7 +37,7 @@ func newGuard(hosts, origins []string) (*guard, error) {
 	return g, nil
 }
 
-// parseOrigin reads an origin as a browser sends it (RFC 6454 §6.2).
+// parseOrigin parses an origin in the form that browsers send (RFC 6454 §6.2).
 func parseOrigin(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
@@ -57,8 +57,7 @@ func parseOrigin(s string) (string, error) {
 	return u.Scheme + "://" + host, nil
 }
 
-// checkOrigin refuses pages of other origins, whatever the method: also reading
-// is not theirs.
+// checkOrigin refuses pages of other origins, whatever the method: they may not read either.
 func (g *guard) checkOrigin(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	switch {
@@ -82,8 +81,8 @@ func (g *guard) checkOrigin(r *http.Request) error {
 	return forbiddenOrigin(r.Header.Get("Origin"))
 }
 
-// followsLink reports whether a person follows a link of another page to the
-// Web UI: the page is shown, and the other one learns nothing.
+// followsLink reports whether a person follows a link from another page to the Web UI: the page is
+// shown, and the other page learns nothing.
 func followsLink(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
@@ -96,8 +95,8 @@ func isAPI(path string) bool {
 	return path == "/api" || strings.HasPrefix(path, "/api/") || path == HealthPath || path == "/metrics"
 }
 
-// ownOrigin reports whether origin is this server's own under the name host,
-// which checkHost has let pass. The scheme may be that of a proxy in front.
+// ownOrigin reports whether origin is this server's own under the name host, which checkHost has
+// accepted. The scheme may be that of a proxy in front of the server.
 func ownOrigin(origin, host string) bool {
 	rest, ok := strings.CutPrefix(origin, "http://")
 	if !ok {
@@ -111,7 +110,7 @@ func (g *guard) trusted(r *http.Request) bool {
 	return slices.Contains(g.origins, r.Header.Get("Origin"))
 }
 
-// allow tells the browser that an allowed origin may read the answer.
+// allow tells the browser that an allowed origin may read the response.
 func (g *guard) allow(h http.Header, r *http.Request) {
 	if len(g.origins) == 0 {
 		return
@@ -123,13 +122,13 @@ func (g *guard) allow(h http.Header, r *http.Request) {
 	}
 }
 
-// preflight reports whether a browser asks if it may ask.
+// preflight reports whether the request is a browser's preflight request.
 func preflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
 		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// answerPreflight answers for an origin that checkOrigin has let pass.
+// answerPreflight answers for an origin that checkOrigin has accepted.
 func (g *guard) answerPreflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers, Access-Control-Request-Private-Network")
@@ -155,7 +154,7 @@ func forbiddenOrigin(origin string) error {
 	}
 }
 
-// secure sets what every answer carries. Handlers may overrule Cache-Control.
+// secure sets the headers that every response carries. Handlers may override Cache-Control.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+

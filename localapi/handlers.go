@@ -81,7 +81,7 @@ func (s *Server) getConfig(w http.ResponseWriter, _ *http.Request) error {
 	return writeData(w, http.StatusOK, c)
 }
 
-// session makes a handler of what the agent does with its session.
+// session makes a handler from an operation of the agent on its session.
 func (s *Server) session(do func(context.Context) (agent.Status, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := decodeOptional(r, &struct{}{}); err != nil {
@@ -124,8 +124,8 @@ func (s *Server) listLogs(w http.ResponseWriter, r *http.Request) error {
 	return writeItems(w, lines)
 }
 
-// utcStatus and its like keep the promise that all times are in UTC, wherever
-// the agent took them from.
+// utcStatus and the like keep the promise that all times are in UTC, wherever the agent took them
+// from.
 func utcStatus(st agent.Status) agent.Status {
 	st.StartedAt = st.StartedAt.UTC()
 	st.ConnectedSince = utcTime(st.ConnectedSince)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// holdTunnel keeps a tunnel for as long as the answer lasts: until the holder
-// leaves, the tunnel is deleted, or the daemon ends. The system closes the
-// connection of a holder that was killed, so none can be left behind.
+// holdTunnel holds a tunnel for as long as the response lasts: until the holder leaves, the tunnel
+// is deleted, or the daemon ends. The system closes the connection of a holder that is killed, so
+// no hold is ever left behind.
 func (s *Server) holdTunnel(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &struct{}{}); err != nil {
 		return err

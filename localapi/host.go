@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// hostPort is a Host header taken apart: a lower-case name or the canonical
-// text of an address, and a port, 0 if there was none.
+// hostPort is a parsed Host header: a lower-case name or the canonical text of an address, and a
+// port, 0 if there was none.
 type hostPort struct {
 	name string
 	port int
 }
 
-// parseHost reads a Host header in the only forms that this server answers to:
-// name, IPv4 or [IPv6], with an optional decimal port. Everything that other
-// parsers are known to read in another way is refused rather than mended:
-// trailing dots, user information, zones, numbers that pass for addresses,
-// addresses of IPv4 inside IPv6, signs and blanks.
+// parseHost parses a Host header in the only forms that this server accepts: name, IPv4 or [IPv6],
+// with an optional decimal port. Everything that other parsers are known to read differently is
+// refused rather than repaired: trailing dots, user information, zones, numbers that pass for
+// addresses, IPv4 addresses inside IPv6, signs and blanks.
 func parseHost(s string) (hostPort, bool) {
 	if s == "" || len(s) > 259 {
 		return hostPort{}, false
@@ -56,8 +55,8 @@ func parseHost(s string) (hostPort, bool) {
 	return hostPort{name, n}, ok
 }
 
-// plainName reports whether s is a name of letters, digits, hyphens and single
-// dots inside, or a canonical IPv4 address.
+// plainName reports whether s is a name of letters, digits, hyphens and single dots in between, or
+// a canonical IPv4 address.
 func plainName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
@@ -72,8 +71,8 @@ func plainName(s string) bool {
 			}
 		}
 	}
-	// What ends in a number is an address to browsers (WHATWG URL, 3.5): 127.1,
-	// 0x7f.1 and 2130706433 are all 127.0.0.1 there. Only the plain form passes.
+	// Browsers treat a name that ends in a number as an address (WHATWG URL, 3.5): to them, 127.1,
+	// 0x7f.1 and 2130706433 are all 127.0.0.1. Only the plain form is accepted.
 	last := s[strings.LastIndexByte(s, '.')+1:]
 	if strings.HasPrefix(last, "0x") || strings.Trim(last, "0123456789") == "" {
 		addr, err := netip.ParseAddr(s)
@@ -106,8 +105,8 @@ func (g *guard) checkHost(r *http.Request, listen netip.AddrPort) error {
 	case "localhost", "127.0.0.1", "::1", listen.Addr().Unmap().String():
 		return nil
 	}
-	// A listener on all addresses answers to each of them: a page cannot make a
-	// browser send a bare address that leads elsewhere.
+	// A listener on all addresses answers to each of them: a page cannot make a browser send a bare
+	// IP address that leads elsewhere.
 	if listen.Addr().IsUnspecified() {
 		if local, ok := localAddr(r); ok && local.String() == h.name {
 			return nil
@@ -135,8 +134,7 @@ func forbiddenHost(host string) error {
 	}
 }
 
-// checkPeer refuses machines and containers beyond this one, unless the
-// listener is meant for them.
+// checkPeer refuses other machines and containers, unless the listener is meant for them.
 func checkPeer(remote string, listen netip.AddrPort) error {
 	if !listen.Addr().Unmap().IsLoopback() {
 		return nil

@@ -23,17 +23,17 @@ const (
 	maxCodes     = 32 // links that wait to be opened
 	sessionLife  = 7 * 24 * time.Hour
 	maxSignedOut = 1024
-	// minBearer is how many characters a Bearer token needs that guards against
-	// other machines. On loopback, where adit is open without one, a shorter is told of.
+	// minBearer is the least number of characters in a Bearer token that guards against other
+	// machines. On loopback, where adit is open without a token, a shorter one only causes a
+	// warning.
 	minBearer = 8
-	// clockSet is by how much the clock may be set back without signing out those
-	// who signed in before.
+	// clockSet is how far the clock may be set back without signing out those who signed in before.
 	clockSet = 24 * time.Hour
 )
 
-// logins is the Bearer guard, and the cookies that stand in for it in browsers.
-// A cookie is its expiry and a random part, signed under a key that comes from
-// the Bearer token: it outlives the daemon, and dies with the token.
+// logins is the Bearer guard, together with the cookies that replace the token in browsers. A
+// cookie consists of its expiry and a random part, signed with a key derived from the Bearer token:
+// it outlives the daemon, and becomes invalid with the token.
 type logins struct {
 	on     bool
 	weak   bool              // it can be guessed
@@ -74,8 +74,8 @@ func readBearerFile(path string) (string, error) {
 	return token, nil
 }
 
-// open reports whether path answers without a token: what shows that the daemon
-// lives, what a browser loads before it can sign in, and the signing in.
+// open reports whether path may be requested without a token: the health probe, what a browser
+// loads before it can sign in, and signing in itself.
 func (l *logins) open(r *http.Request) bool {
 	if r.URL.Path == HealthPath || r.URL.Path == Prefix+"/session" && r.Method == http.MethodPost {
 		return true
@@ -83,7 +83,7 @@ func (l *logins) open(r *http.Request) bool {
 	return !isAPI(r.URL.Path)
 }
 
-// check refuses a request that shows neither the Bearer token nor a cookie.
+// check refuses a request that has neither the Bearer token nor a cookie.
 func (l *logins) check(r *http.Request) error {
 	if !l.on || l.open(r) {
 		return nil
@@ -105,8 +105,8 @@ func (l *logins) check(r *http.Request) error {
 	return unauthorized("this API asks for a Bearer token; in a browser, open the page with `adit open`")
 }
 
-// ownPage reports whether a cookie may count: an allowed origin has to show the
-// Bearer token, and pages on other ports of this host share its cookies.
+// ownPage reports whether a cookie may count: an allowed origin has to send the Bearer token, and
+// pages on other ports of this host share its cookies.
 func ownPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -121,7 +121,7 @@ func unauthorized(message string) error {
 	return &problem{status: http.StatusUnauthorized, code: codeUnauthorized, message: message}
 }
 
-// newCode makes a link's code.
+// newCode makes the code of a login link.
 func (l *logins) newCode(now time.Time) (code string, expires time.Time) {
 	code = rand.Text()
 	expires = now.Add(codeLifetime)
@@ -143,7 +143,7 @@ func (l *logins) newCode(now time.Time) (code string, expires time.Time) {
 	return code, expires
 }
 
-// redeem takes a code, once, and returns a cookie's value.
+// redeem accepts a code, once, and returns a cookie's value.
 func (l *logins) redeem(code string, now time.Time) (string, bool) {
 	sum := sha256.Sum256([]byte(code))
 	l.mu.Lock()
@@ -176,7 +176,7 @@ func (l *logins) session(cookie string) (time.Time, bool) {
 	value, mac := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	end := time.Unix(int64(binary.BigEndian.Uint64(value)), 0)
 	now := time.Now()
-	// One that lasts longer than any does is of a time when the clock was wrong.
+	// A session that would last longer than any does was made while the clock was wrong.
 	if !hmac.Equal(mac, l.sign(value)) || !now.Before(end) || end.After(now.Add(sessionLife+clockSet)) {
 		return time.Time{}, false
 	}
@@ -186,7 +186,7 @@ func (l *logins) session(cookie string) (time.Time, bool) {
 	return end, !out
 }
 
-// signOut makes a cookie worthless, until the daemon's end at least.
+// signOut invalidates a cookie, at least until the daemon ends.
 func (l *logins) signOut(cookie string) {
 	end, ok := l.session(cookie)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Labels are bounded: methods and classes of status, states and types of
-// tunnels. Nothing that a stranger chooses becomes a label.
+// Labels are bounded: methods and classes of status, states and types of tunnels. Nothing that a
+// stranger chooses becomes a label.
 var (
 	countedMethods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
 	agentStates    = [...]string{
@@ -25,7 +25,7 @@ var (
 	tunnelTypes = [...]string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
 )
 
-// counts are the answers of this server by method and class of status.
+// counts holds the number of responses by method and class of status.
 type counts struct {
 	answers [len(countedMethods)][6]atomic.Uint64
 }
@@ -67,7 +67,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// agentMetrics are the figures of the session and the tunnels.
+// agentMetrics writes the metrics of the session and the tunnels.
 func (s *Server) agentMetrics(p *prom.Text) {
 	st, endpoints, tunnels := s.cfg.Agent.Status(), s.cfg.Agent.Endpoints(), s.cfg.Agent.Tunnels()
 	p.Family("adit_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.")

@@ -35,8 +35,8 @@ func checkOnce(b []byte) error {
 	return nil
 }
 
-// setPolicy hands the document on, and what it may replace: both are the relay's
-// to judge, which may know more of a document's fields.
+// setPolicy passes on the document and the conditions for replacing the old one. Judging both is
+// left to the relay, which may know more fields of a document.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(r)
 	if err != nil {

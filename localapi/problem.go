@@ -13,7 +13,7 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// Codes of this package's own refusals; the agent has its own.
+// Codes of this package's own refusals; the agent has others.
 const (
 	codeInvalidJSON      = "invalid_json"
 	codeInvalidParameter = "invalid_parameter"
@@ -27,10 +27,10 @@ const (
 	codeInternal         = "internal"
 )
 
-// retryAfter is what a 503 asks for, in seconds.
+// retryAfter is the Retry-After of a 503, in seconds.
 const retryAfter = 5
 
-// problem is a refusal with its status.
+// problem is a refusal and its status.
 type problem struct {
 	status  int
 	code    string
@@ -48,7 +48,7 @@ func notFound(what string) error {
 	return &problem{status: http.StatusNotFound, code: codeNotFound, message: "there is no " + what}
 }
 
-// statusOf are the statuses of the agent's codes.
+// statusOf maps the agent's codes to statuses.
 var statusOf = map[string]int{
 	refusal.CodeInvalidParameter: http.StatusBadRequest,
 	refusal.CodeInvalidToken:     http.StatusBadRequest,
@@ -61,8 +61,8 @@ var statusOf = map[string]int{
 	refusal.CodeTooManyStreams:   http.StatusServiceUnavailable,
 }
 
-// problemOf turns any error into what the caller is told. A fault of our own is
-// told without its inside, which goes to the log.
+// problemOf turns any error into what the caller sees. The details of internal errors are left out;
+// they go to the log.
 func problemOf(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {
@@ -83,7 +83,7 @@ func problemOf(err error) *problem {
 	message := "the daemon could not do it; its log says why"
 	var disk *fs.PathError
 	if errors.As(err, &disk) {
-		// The operating system's word alone: the path is nothing for a stranger.
+		// Only the operating system's message: the path does not concern a stranger.
 		message = "the daemon could not save it: " + errnoOf(disk.Err) + "; mend that at its state folder and try again"
 	}
 	return &problem{status: http.StatusInternalServerError, code: codeInternal, message: message}
@@ -96,7 +96,7 @@ func errnoOf(err error) string {
 	return "its state folder cannot be written"
 }
 
-// refuse is the one place where an error becomes an answer and a line of the log.
+// refuse is the one place where an error becomes a response and a log line.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	level := slog.LevelDebug
@@ -125,7 +125,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}{body{p.code, p.message, p.field}})
 }
 
-// writeJSON writes v as it is. An error of writing is the reader's own.
+// writeJSON writes v as it is. Write errors only concern the reader.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // only what the packages below us put into v can do this
@@ -139,7 +139,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(b, '\n'))
 }
 
-// writeData writes a success in its envelope.
+// writeData writes a successful result in its envelope.
 func writeData(w http.ResponseWriter, status int, data any) error {
 	writeJSON(w, status, struct {
 		Data any `json:"data"`

@@ -19,13 +19,13 @@ const (
 	maxLimit     = 10000
 )
 
-// query reads a query string and keeps its first fault.
+// query reads a query string and remembers its first mistake.
 type query struct {
 	values url.Values
 	err    error
 }
 
-// readQuery refuses parameters that are not among known, or come twice.
+// readQuery refuses parameters that are not in known, or that come twice.
 func readQuery(r *http.Request, known ...string) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -72,7 +72,7 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-// requestID reads the id of an inspected request, which need not be held any more.
+// requestID reads the id of an inspected request, which may no longer be held.
 func (q *query) requestID(name string) string {
 	v := q.values.Get(name)
 	if v != "" && !inspect.IsID(v) {
@@ -123,7 +123,7 @@ func (q *query) status() int {
 	return 0
 }
 
-// filterNames are the parameters of readFilter.
+// filterNames are the parameters that readFilter reads.
 var filterNames = []string{"tunnel_id", "kind", "method", "status", "q", "since", "until", "before", "limit"}
 
 func readFilter(q *query) inspect.Filter {
@@ -217,8 +217,8 @@ func (s *Server) exportHAR(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="adit.har"`)
 	if err := s.cfg.Agent.WriteHAR(w, f, reveal); err != nil {
-		// The answer has begun: ending it as broken is all that is left. Of a reader
-		// who has gone, or takes no more, nobody need be told.
+		// The response has begun, so all that is left is to break it off. If the reader has gone,
+		// or accepts no more, nobody needs to be told.
 		if _, gone := errors.AsType[*net.OpError](err); !gone {
 			s.log.Warn("the archive could not be written", "error", err)
 		}

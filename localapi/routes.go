@@ -8,17 +8,17 @@ import (
 	"github.com/julienschmidt/httprouter"
 )
 
-// handler answers a request, or says why not.
+// handler answers a request, or returns why not.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// route is one line of the table.
+// route is one row of the table.
 type route struct {
 	method, path string
 	handle       handler
 }
 
-// table is the whole API. Every row is described in openapi.yaml, and the
-// contract test holds both together.
+// table is the whole API. Every row is described in openapi.yaml; the contract test keeps the two
+// in agreement.
 func (s *Server) table() []route {
 	return []route{
 		{"GET   ", "/healthz", s.getHealth},
@@ -73,10 +73,10 @@ func (s *Server) table() []route {
 	}
 }
 
-// routes is the router of the table, with the Web UI for what is not the API's.
+// routes returns the router for the table; everything that is not the API goes to the Web UI.
 func (s *Server) routes(ui *static) http.Handler {
 	router := httprouter.New()
-	// A path is one thing or nothing: no redirects to what may have been meant.
+	// A path either exists or not: there are no redirects to what may have been meant.
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.HandleOPTIONS = false
@@ -111,8 +111,8 @@ var takesQuery = []string{
 	"GET /api/v1/events", "GET /api/v1/requests", "GET /api/v1/requests.har", "GET /api/v1/requests/:id", "GET /api/v1/logs",
 }
 
-// withoutQuery is h for requests without parameters: DELETE /requests?tunnel_id=x
-// must not forget everything.
+// withoutQuery makes h refuse requests with parameters: DELETE /requests?tunnel_id=x must not clear
+// everything.
 func withoutQuery(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.RawQuery != "" {
@@ -124,8 +124,9 @@ func withoutQuery(h handler) handler {
 	}
 }
 
-// withoutConditions is h for changes that have nothing to compare with a condition:
-// what was to be done on that alone must not be done without it (RFC 9110, section 13.1).
+// withoutConditions makes h refuse conditional requests, for changes that have nothing to compare a
+// condition with: what was to be done only under a condition must not be done without it (RFC 9110,
+// section 13.1).
 func withoutConditions(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
@@ -146,8 +147,8 @@ func (s *Server) handle(h handler) http.Handler {
 	})
 }
 
-// methodNotAllowed answers after the router has set Allow. The router names
-// OPTIONS with every path, which is answered to a preflight alone.
+// methodNotAllowed answers after the router has set Allow. The router lists OPTIONS for every path,
+// but only preflight requests get an answer to it.
 func methodNotAllowed(w http.ResponseWriter, _ *http.Request) error {
 	methods := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "), func(m string) bool { return m == http.MethodOptions })
 	w.Header().Set("Allow", strings.Join(methods, ", "))

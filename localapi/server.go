@@ -1,7 +1,7 @@
-// Package localapi is the daemon's HTTP face on this machine: the Web UI, the
-// API under /api/v1/, the probe and the figures, on one listener and behind one
-// set of guards. It holds no state of its own: the agent publishes snapshots,
-// and this package serves them. openapi.yaml describes all of it.
+// Package localapi is the daemon's HTTP face on this machine: the Web UI, the API under /api/v1/,
+// the health probe and the metrics, on one listener and behind one set of guards. It holds no
+// state: the agent publishes snapshots, and this package serves them. openapi.yaml describes all of
+// it.
 package localapi
 
 import (
@@ -22,11 +22,11 @@ import (
 	"adit/tunnel/agent/diagnosis"
 )
 
-// Paths that others rely on.
+// Paths that other programs rely on.
 const (
 	Prefix     = "/api/v1"
 	HealthPath = "/healthz"
-	// DefaultListen is where the daemon listens unless told otherwise.
+	// DefaultListen is where the daemon listens by default.
 	DefaultListen = "127.0.0.1:37271"
 )
 
@@ -43,13 +43,12 @@ const (
 	readTimeout   = 30 * time.Second
 	writeTimeout  = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
-	// eventTimeout is how long one event may take to be written before its
-	// reader counts as gone.
+	// eventTimeout is how long writing one event may take before its reader counts as gone.
 	eventTimeout = 30 * time.Second
-	// controlTimeout bounds what waits for the relay. It is above the 15 s that
-	// the agent itself gives the relay, whose reason is the better one.
+	// controlTimeout bounds operations that wait for the relay. It is above the 15 s that the agent
+	// itself gives the relay, because the agent's error is more helpful.
 	controlTimeout = 20 * time.Second
-	// shutdownTimeout is how long answers under way may take when the daemon ends.
+	// shutdownTimeout is how long responses in progress may take when the daemon ends.
 	shutdownTimeout = 5 * time.Second
 )
 
@@ -59,34 +58,34 @@ var openAPI []byte
 // OpenAPI returns the document that describes this API.
 func OpenAPI() []byte { return openAPI }
 
-// Config is what a Server stands on. Agent and Events are required.
+// Config configures a Server. Agent and Events are required.
 type Config struct {
-	// Agent answers what the API asks.
+	// Agent carries out what the API asks for.
 	Agent Agent
-	// Events begins a feed after the event with the id after; nil begins with
-	// what comes next.
+	// Events begins a feed after the event with the id after; if nil, with the next event.
 	Events func(after *uint64) Feed
-	// Logs returns the newest limit lines of the daemon's log at or above min
-	// that came after since, oldest first. Nil has none.
+	// Logs returns the newest limit lines of the daemon's log at or above min that came after
+	// since, oldest first. If nil, there are none.
 	Logs func(min slog.Level, since time.Time, limit int) []logring.Line
-	// Configuration returns the configuration in force. Nil shows none.
+	// Configuration returns the current configuration. If nil, none is shown.
 	Configuration func() Configuration
-	// Checks adds findings of the daemon's surroundings to the agent's own. Nil adds none.
+	// Checks adds findings about the daemon's surroundings to the agent's own. If nil, there are
+	// none.
 	Checks func(context.Context) []diagnosis.Check
-	// Frontend is the built Web UI. Nil serves a page that says it is missing.
+	// Frontend is the built Web UI. If nil, a page is served that says that it is missing.
 	Frontend fs.FS
-	// Logger is where faults are told; nil discards.
+	// Logger logs faults; if nil, nothing is logged.
 	Logger *slog.Logger
-	// Version is adit's own.
+	// Version is adit's version.
 	Version string
 
-	// BearerToken turns the Bearer guard on. BearerTokenFile is read by New
-	// instead, if it is set.
+	// BearerToken enables the Bearer guard. If BearerTokenFile is set, New reads the token from
+	// there instead.
 	BearerToken, BearerTokenFile string
-	// AllowedOrigins are the web consoles that may call from a browser, as
+	// AllowedOrigins are the web consoles that may call the API from a browser, as
 	// scheme://host[:port].
 	AllowedOrigins []string
-	// AllowedHosts are further names in the Host header, as name or name:port.
+	// AllowedHosts are further names accepted in the Host header, as name or name:port.
 	AllowedHosts []string
 }
 
@@ -103,7 +102,7 @@ type Server struct {
 	streams streams
 }
 
-// Check says what New will say of who may use the API: of the Bearer token's file
+// Check returns the error that New would return about access to the API: the Bearer token's file
 // and the lists of origins and hosts.
 func (c Config) Check() error {
 	_, err := c.guards()
@@ -155,8 +154,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers on ln until ctx ends, and closes ln. A listener beyond loopback
-// is refused without a Bearer token, or with one that can be guessed.
+// Serve answers on ln until ctx ends, and closes ln. Beyond loopback, it refuses to serve without a
+// Bearer token, or with one that can be guessed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer ln.Close()
 	addr, err := s.MayListen(ln.Addr())
@@ -172,7 +171,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		// OPTIONS * passes the guards, too.
+		// OPTIONS * must pass the guards too.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnState:                    s.conns.changed,
@@ -180,8 +179,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			return context.WithValue(ctx, connKey{}, c)
 		},
 		BaseContext: func(net.Listener) context.Context {
-			// Answers under way outlive ctx for shutdownTimeout; event
-			// streams end with it.
+			// Responses in progress outlive ctx by shutdownTimeout; event streams end with it.
 			return context.WithValue(context.WithoutCancel(ctx), streamKey{}, streaming)
 		},
 	}
@@ -209,8 +207,8 @@ type (
 	streamKey struct{} // the context that ends event streams
 )
 
-// CheckListen says why the local API must not listen on addr, nil if it may:
-// beyond loopback it needs a Bearer token.
+// CheckListen returns why the local API must not listen on addr, or nil if it may: beyond loopback
+// it needs a Bearer token.
 func CheckListen(addr netip.AddrPort, bearer bool) error {
 	if addr.Addr().Unmap().IsLoopback() || bearer {
 		return nil
@@ -222,7 +220,7 @@ func CheckListen(addr netip.AddrPort, bearer bool) error {
 	return fmt.Errorf("listening at %s would open the local API to other machines: set [local_api] bearer_token in adit.toml first, or listen on 127.0.0.1", where)
 }
 
-// MayListen returns listen as Serve needs it, or why the server must not listen there.
+// MayListen returns listen in the form that Serve needs, or why the server must not listen there.
 func (s *Server) MayListen(listen net.Addr) (netip.AddrPort, error) {
 	addr, err := netip.ParseAddrPort(listen.String())
 	if err != nil {
@@ -237,8 +235,8 @@ func (s *Server) MayListen(listen net.Addr) (netip.AddrPort, error) {
 	return addr, nil
 }
 
-// guarded is the whole chain in front of the routes, for a listener at addr.
-// The order is part of the promise: who is not spoken to learns nothing more.
+// guarded is the whole chain in front of the routes, for a listener at addr. The order is part of
+// the promise: a caller that is turned away learns nothing more.
 func (s *Server) guarded(addr netip.AddrPort) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
@@ -262,7 +260,7 @@ func (s *Server) guarded(addr netip.AddrPort) http.Handler {
 	})
 }
 
-// admit runs the guards in their order.
+// admit runs the guards in order.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, addr netip.AddrPort) error {
 	if err := checkPeer(r.RemoteAddr, addr); err != nil {
 		return err
@@ -280,7 +278,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, addr netip.AddrPo
 	return s.logins.check(r)
 }
 
-// recorder remembers the status for the figures.
+// recorder remembers the status for the metrics.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -303,7 +301,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController find the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// Hijack gives the connection away, after a change of protocols.
+// Hijack hands over the connection, after a change of protocols.
 func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	r.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(r.ResponseWriter).Hijack()

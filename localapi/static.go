@@ -12,10 +12,10 @@ import (
 //go:embed pages
 var pages embed.FS
 
-// static is the Web UI and the pages for signing in.
+// static serves the Web UI and the sign-in pages.
 type static struct{ files *webfiles.Files }
 
-// newStatic reads frontend, and adds the pages for signing in.
+// newStatic reads frontend, and adds the sign-in pages.
 func newStatic(frontend fs.FS) (*static, error) {
 	own, err := fs.Sub(pages, "pages")
 	if err != nil {
@@ -34,8 +34,8 @@ func newStatic(frontend fs.FS) (*static, error) {
 	return &static{files}, nil
 }
 
-// serve answers with a file, or with the page itself for a path of its own
-// making that a person has reloaded.
+// serve answers with a file, or with the page itself for a path made by the page that a person has
+// reloaded.
 func (s *static) serve(w http.ResponseWriter, r *http.Request) error {
 	path := s.files.Page(r)
 	if path == "" {

@@ -71,8 +71,8 @@ func (s *Server) changeTunnel(w http.ResponseWriter, r *http.Request) error {
 	return writeData(w, http.StatusOK, utcTunnel(t))
 }
 
-// checkPorts refuses ports out of range; nil ones are not there. All else about
-// a tunnel is the agent's to judge.
+// checkPorts refuses ports out of range; nil means absent. Everything else about a tunnel is for
+// the agent to judge.
 func checkPorts(local, remote *int) error {
 	if local != nil && (*local < 1 || *local > 65535) {
 		return invalid("local_port", "local_port is required, 1 to 65535")
@@ -83,7 +83,7 @@ func checkPorts(local, remote *int) error {
 	return nil
 }
 
-// switchTunnel makes a handler of what the agent does with one tunnel.
+// switchTunnel makes a handler from an operation of the agent on one tunnel.
 func (s *Server) switchTunnel(do func(context.Context, string) (agent.Tunnel, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := decodeOptional(r, &struct{}{}); err != nil {

@@ -15,8 +15,8 @@ import (
 	"adit/tunnel/agent/visits"
 )
 
-// These are the protocols that a visit's connection changes to. From the answer on, its
-// bytes are the tunnel's; of a udp tunnel they are packets, each behind its length.
+// These are the protocols to which a visit's connection is upgraded. After the response, its bytes
+// are the tunnel's; for a udp tunnel they are packets, each preceded by its length.
 const (
 	upgradeVisit    = "adit-visit"
 	upgradeVisitUDP = "adit-visit-udp"
@@ -45,7 +45,7 @@ func (s *Server) listInvitations(w http.ResponseWriter, r *http.Request) error {
 	return writeItems(w, list)
 }
 
-// tunnelOf is the private tunnel that a request is about.
+// tunnelOf returns the private tunnel that a request is about.
 func tunnelOf(r *http.Request) string {
 	name := httprouter.ParamsFromContext(r.Context())
 	return name.ByName("client") + "/" + name.ByName("name")
@@ -61,7 +61,7 @@ func (s *Server) mayVisit(w http.ResponseWriter, r *http.Request) error {
 	return writeData(w, http.StatusOK, found)
 }
 
-// visitTunnel makes the request's connection one to a private tunnel.
+// visitTunnel turns the request's connection into one to a private tunnel.
 func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &struct{}{}); err != nil {
 		return err
@@ -74,8 +74,8 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.streams.visits.release()
-	// The connection's end is seen by whoever reads it then, and the request's context
-	// does not outlive that it is taken.
+	// Once the connection is taken over, whoever reads it sees its end; the request's context does
+	// not survive that.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if ending, ok := ctx.Value(streamKey{}).(context.Context); ok {
@@ -103,7 +103,7 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 
 var errEarly = errors.New("bytes came before the answer")
 
-// takeOver answers that the protocol changes, and returns the connection.
+// takeOver answers with the change of protocol, and returns the connection.
 func takeOver(w http.ResponseWriter, upgrade string) (splice.HalfCloser, error) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"adit/internal/paths"
 )
 
-// Ask starts the daemon for a person at a desktop: the service if there is one,
-// for which the system asks the person's consent, else exe as the person
-// themself, which goes on when the caller ends and keeps its log in a file.
+// Ask starts the daemon for a person at a desktop. If there is a service, it starts that, for which
+// the system asks the person's consent. Otherwise it runs exe as the person themself; that process
+// outlives the caller and keeps its log in a file.
 func Ask(ctx context.Context, exe string) error {
 	m, err := current()
 	if err == nil {
@@ -26,7 +26,7 @@ func Ask(ctx context.Context, exe string) error {
 	cmd := exec.Command(exe, "start")
 	cmd.Env = os.Environ()
 	if folders, err := paths.Person(); err == nil && os.Getenv(EnvLogFile) == "" {
-		// It has no terminal to say in why it ended.
+		// The process has no terminal in which to say why it ended.
 		cmd.Env = append(cmd.Env, EnvLogFile+"="+filepath.Join(folders.State, "log", "adit.log"))
 	}
 	detach(cmd)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// askStart leaves asking the person to polkit.
+// askStart leaves it to polkit to ask the person.
 func askStart(ctx context.Context, exe string) error {
 	if _, err := exec.LookPath("systemctl"); err == nil {
 		_, err := command(ctx, "systemctl", "start", "adit.service")

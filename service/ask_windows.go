@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// askStart has the system ask for an administrator.
+// askStart makes the system ask for an administrator.
 func askStart(_ context.Context, exe string) error {
 	verb, err := windows.UTF16PtrFromString("runas")
 	if err != nil {

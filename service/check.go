@@ -16,9 +16,8 @@ import (
 	"adit/tunnel/agent/origin"
 )
 
-// checkConfig refuses a configuration with which the daemon does not start, or
-// not all of its declared tunnels do, before the daemon that runs is stopped for
-// it.
+// checkConfig refuses a configuration with which the daemon, or any of its declared tunnels, would
+// not start, before the running daemon is stopped for it.
 func checkConfig() error {
 	file, err := config.Load(paths.Service().Config)
 	var mistake *config.Error
@@ -34,13 +33,13 @@ func checkConfig() error {
 	return nil
 }
 
-// judge says what a daemon that starts with file will say of it. It knows nothing
-// of the state folder: that the name of a declared tunnel is another tunnel's
-// already is left to the daemon.
+// judge returns what a daemon started with file would complain about. It does not know the state
+// folder: whether the name of a declared tunnel is already taken by another tunnel is left to the
+// daemon.
 func judge(file *config.File) error {
 	settings := newSettings(Daemon{}, file)
 	var refuse func(netip.Addr, int) error
-	// What cannot be resolved now may be once the service starts.
+	// A name that cannot be resolved now may resolve once the service starts.
 	if addr, err := net.ResolveTCPAddr("tcp", settings.listen); err == nil {
 		if addr.IP == nil {
 			addr.IP = net.IPv6unspecified
@@ -52,8 +51,8 @@ func judge(file *config.File) error {
 		refuse = own{api: api}.refuse
 	}
 	guards := localapi.Config{AllowedOrigins: file.LocalAPI.AllowedOrigins, AllowedHosts: file.LocalAPI.AllowedHosts}
-	// Another is looked for where the service runs, and systemd hands over its
-	// credentials when the service starts.
+	// A relative path is looked up where the service runs, and systemd provides its credentials
+	// when the service starts.
 	if token := file.LocalAPI.BearerTokenFile; filepath.IsAbs(token) && !strings.HasPrefix(token, "/run/credentials/") {
 		guards.BearerTokenFile = token
 	}
@@ -63,7 +62,7 @@ func judge(file *config.File) error {
 	if _, err := definition.CheckVisits(declaredVisits(file)); err != nil {
 		return visitMistake(file, err)
 	}
-	// So are files with passwords.
+	// The same applies to files with passwords.
 	specs, tables, err := declaredSpecs(file, func(string) (string, error) { return "a password", nil })
 	if err != nil {
 		return err

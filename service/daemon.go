@@ -34,37 +34,36 @@ const (
 	envClientID      = "ADIT_CLIENT_ID"
 )
 
-// configEvery is how long adit.toml has to stay the same until a change counts,
-// and how often the daemon looks at it where the system does not tell.
+// configEvery is how long adit.toml must remain unchanged before a change takes effect, and how
+// often the daemon checks it if the system does not report changes.
 const configEvery = 3 * time.Second
 
-// ringLines is how much of the log the local API shows.
+// ringLines is how many lines of the log the local API shows.
 const ringLines = 2000
 
-// Daemon is the composition of the daemon: state folder, agent, local API.
+// Daemon combines the parts of the daemon: state folder, agent, local API.
 type Daemon struct {
-	// HTTPListen is where the local API listens, before what adit.toml says. If
-	// both are empty, 127.0.0.1:37271.
+	// HTTPListen is where the local API listens; it takes precedence over adit.toml. If neither is
+	// set, 127.0.0.1:37271.
 	HTTPListen string
-	// ConfigDir has adit.toml, StateDir is machine-written. StateDir is required.
+	// ConfigDir contains adit.toml, StateDir is written by the daemon. StateDir is required.
 	ConfigDir, StateDir string
-	// AuthToken configures an unconfigured agent. If empty, the environment's
-	// ADIT_AUTH_TOKEN, or what is in the file that ADIT_AUTH_TOKEN_FILE names.
+	// AuthToken configures an unconfigured agent. If empty, ADIT_AUTH_TOKEN in the environment is
+	// used, or the content of the file that ADIT_AUTH_TOKEN_FILE names.
 	AuthToken string
-	// Log takes the log. If nil, it goes as text to LogTo; if that is nil too, to
-	// standard error.
+	// Log receives the log. If nil, it is written as text to LogTo; if that is nil too, to standard
+	// error.
 	Log   *slog.Logger
 	LogTo io.Writer
-	// RunBy is the command that runs the daemon as a part of itself, as "adit
-	// https"; empty: it is there by itself.
+	// RunBy is the command that runs the daemon as a part of itself, such as "adit https". Empty if
+	// the daemon runs by itself.
 	RunBy string
-	// Relay is where a relay in the same process listens. No tunnel leads there.
+	// Relay lists where a relay in the same process listens. No tunnel leads there.
 	Relay []netip.AddrPort
 	// Ready, if set, is called once the local API listens, with its address.
 	Ready func(addr net.Addr)
-	// ConfigEvery is how long adit.toml has to stay the same until a change
-	// counts, and how often the daemon looks at it where the system does not tell
-	// of changes. If zero, 3 seconds.
+	// ConfigEvery is how long adit.toml must remain unchanged before a change takes effect, and how
+	// often the daemon checks it if the system does not report changes. If zero, 3 seconds.
 	ConfigEvery time.Duration
 }
 
@@ -81,8 +80,8 @@ func (d Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	ring, log := d.logging(settings)
-	// Before the state is touched: a port that is taken most often means that a
-	// daemon runs already.
+	// Before the state is touched: a port that is taken usually means that a daemon is running
+	// already.
 	ln, err := listen(ctx, settings)
 	if err != nil {
 		return err
@@ -133,7 +132,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// logging is where the daemon's log goes, and what the local API shows of it.
+// logging sets up the daemon's log, and the part of it that the local API shows.
 func (d Daemon) logging(s *settings) (*logring.Ring, *slog.Logger) {
 	level, _ := logring.ParseLevel(s.logLevel)
 	to := d.LogTo
@@ -148,7 +147,7 @@ func (d Daemon) logging(s *settings) (*logring.Ring, *slog.Logger) {
 	return ring, slog.New(ring.Handler())
 }
 
-// listen opens the local API's listener, where that may be.
+// listen opens the local API's listener, if listening there is allowed.
 func listen(ctx context.Context, s *settings) (net.Listener, error) {
 	ln, err := net.Listen("tcp", s.listen)
 	if err != nil {
@@ -171,13 +170,13 @@ func newServer(a *agent.Agent, ring *logring.Ring, declared *declared, file *con
 	})
 }
 
-// announce writes where the daemon answers for the programs of this machine;
-// what it returns takes that back.
+// announce writes where the daemon answers, for the programs on this machine; the function it
+// returns takes that back.
 func (d Daemon) announce(addr net.Addr, started time.Time, log *slog.Logger) (takeBack func()) {
 	info := discovery.New(addr, started)
 	if err := discovery.Write(d.StateDir, info); err != nil {
-		// A full disk is no reason to be away: the tunnels may be the only way in,
-		// for whoever is to make room.
+		// A full disk is no reason not to run: the tunnels may be the only way in for those who are
+		// to make room.
 		log.Warn("programs at this machine will look for the daemon at its default address", "error", err)
 	}
 	return func() {
@@ -187,7 +186,7 @@ func (d Daemon) announce(addr net.Addr, started time.Time, log *slog.Logger) (ta
 	}
 }
 
-// watchNetwork tells changed of another network and of wake-ups, until ctx ends.
+// watchNetwork signals changed on network changes and wake-ups, until ctx ends.
 func watchNetwork(ctx context.Context, changed chan<- struct{}) error {
 	w := netwatch.Watcher{Changed: func(netwatch.Change) {
 		select {
@@ -198,7 +197,7 @@ func watchNetwork(ctx context.Context, changed chan<- struct{}) error {
 	return w.Run(ctx)
 }
 
-// listenError says what a failed listen most often means.
+// listenError explains what a failed listen usually means.
 func listenError(ctx context.Context, addr string, err error) error {
 	if errors.Is(err, socketerr.InUse) {
 		return fmt.Errorf("listen on %s: the port is in use %s, or listen elsewhere, as with `adit start --http_listen 127.0.0.1:8181`", addr, occupant(ctx, addr))

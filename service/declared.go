@@ -14,8 +14,7 @@ import (
 	"adit/tunnel/agent/definition"
 )
 
-// declared keeps the tunnels of adit.toml with the agent, and what is wrong with
-// the file.
+// declared applies the tunnels of adit.toml to the agent, and keeps what is wrong with the file.
 type declared struct {
 	daemon   Daemon
 	agent    *agent.Agent
@@ -33,8 +32,8 @@ type declared struct {
 	mistake *localapi.ConfigError
 }
 
-// run applies file, and then the file that there is whenever it changes, or one with a
-// password that it names. With a mistake in it the tunnels stay as they are.
+// run applies file, and then the current file whenever it, or a password file that it names,
+// changes. If the file has a mistake, the tunnels stay as they are.
 func (c *declared) run(ctx context.Context, file *config.File, watcher *config.Watcher) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -54,8 +53,8 @@ func (c *declared) run(ctx context.Context, file *config.File, watcher *config.W
 	})
 }
 
-// retry applies the file anew once the name that was another tunnel's is free,
-// until ctx ends. It sleeps while there is none such.
+// retry applies the file again once a name that belonged to another tunnel is free, until ctx ends.
+// It sleeps while there is no such name.
 func (c *declared) retry(ctx context.Context) {
 	for {
 		select {
@@ -71,8 +70,8 @@ func (c *declared) retry(ctx context.Context) {
 	}
 }
 
-// resolved reports whether no name of the file is another tunnel's any more, after
-// applying the file if one has become free.
+// resolved reports whether no name in the file belongs to another tunnel any more. If one has
+// become free, it applies the file first.
 func (c *declared) resolved(ctx context.Context) bool {
 	c.applying.Lock()
 	defer c.applying.Unlock()
@@ -116,7 +115,7 @@ func (c *declared) applyLocked(ctx context.Context, file *config.File, err error
 	}
 }
 
-// shownMistake is err as the local API shows it; nil for none.
+// shownMistake returns err as the local API shows it; nil for none.
 func shownMistake(err error) *localapi.ConfigError {
 	var wrong *config.Error
 	switch {
@@ -152,8 +151,8 @@ func (c *declared) declare(ctx context.Context, file *config.File) error {
 	return declareMistake(file, tables, err)
 }
 
-// declaredSpecs are the tunnels that file declares, and the tables of the file that
-// they are in: one with ports declares several. A password that is in a file is read.
+// declaredSpecs returns the tunnels that file declares, and the table of the file that declares
+// each: one with ports declares several. Passwords that are in files are read.
 func declaredSpecs(file *config.File, read func(path string) (string, error)) (specs []definition.Tunnel, tables []int, err error) {
 	for i, t := range file.Tunnels {
 		policy, err := t.PolicyDocument(read)
@@ -197,7 +196,7 @@ func declaredVisits(file *config.File) []definition.Visit {
 	return specs
 }
 
-// visitMistake is what the agent says of the visits of file, with their place in it.
+// visitMistake returns the agent's complaint about the visits of file, with their place in it.
 func visitMistake(file *config.File, err error) error {
 	var wrong *definition.DeclareError
 	if errors.As(err, &wrong) {
@@ -206,8 +205,7 @@ func visitMistake(file *config.File, err error) error {
 	return err
 }
 
-// declareMistake is what the agent says of the tunnels of file, with their place
-// in it.
+// declareMistake returns the agent's complaint about the tunnels of file, with their place in it.
 func declareMistake(file *config.File, tables []int, err error) error {
 	var wrong *definition.DeclareError
 	if errors.As(err, &wrong) {
@@ -216,7 +214,7 @@ func declareMistake(file *config.File, tables []int, err error) error {
 	return err
 }
 
-// configuration is what the local API shows.
+// configuration returns what the local API shows.
 func (c *declared) configuration() localapi.Configuration {
 	c.mu.Lock()
 	mistake, exists := c.mistake, c.exists

@@ -17,13 +17,12 @@ import (
 
 const elevationHint = "run it with sudo, or as root"
 
-// tellsEverybody is whether a service always has its runtime.json for everybody.
+// tellsEverybody says whether a service always writes a runtime.json that everybody can read.
 const tellsEverybody = true
 
 func elevated() bool { return os.Geteuid() == 0 }
 
-// command runs a program of the service manager. Its error has what the
-// program said.
+// command runs a program of the service manager. Its error includes the program's output.
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = time.Second
@@ -40,13 +39,13 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	return said, nil
 }
 
-// commandError is the end of a program of the service manager that has failed.
+// commandError is the error of a service manager's program that failed.
 type commandError struct {
 	line, said string
 	err        error
 }
 
-// Error is what the program said, as a part of a sentence.
+// Error returns the program's output as part of a sentence.
 func (e *commandError) Error() string {
 	var parts []string
 	for line := range strings.Lines(e.said) {
@@ -76,7 +75,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// removeAll removes files that may not be there.
+// removeAll removes files that may not exist.
 func removeAll(files ...string) error {
 	var errs []error
 	for _, f := range files {
@@ -87,8 +86,8 @@ func removeAll(files ...string) error {
 	return errors.Join(errs...)
 }
 
-// checkOwner refuses a program that lies where the service may not read it, or
-// that others than root may write to.
+// checkOwner refuses a program in a place that the service may not read, or to which others than
+// root may write.
 func checkOwner(exe string, info fs.FileInfo) error {
 	for _, dir := range []string{"/home", "/root", "/tmp", "/var/tmp", "/run/user", "/Users"} {
 		if strings.HasPrefix(exe, dir+"/") {

@@ -16,13 +16,12 @@ var (
 	launchdPlist string
 )
 
-// PackagedProgram is where Linux packages put the program.
+// PackagedProgram is where Linux packages install the program.
 const PackagedProgram = "/usr/bin/adit"
 
-// SystemdUnit returns the unit that runs exe, for `adit service install` and
-// for the packages alike.
+// SystemdUnit returns the unit that runs exe, both for `adit service install` and for packages.
 func SystemdUnit(exe string) string {
-	// systemd reads quotes, escapes and % in ExecStart.
+	// systemd interprets quotes, escapes and % in ExecStart.
 	quoted := exe
 	if strings.ContainsAny(exe, " \t'\"\\%$") {
 		r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`)
@@ -34,19 +33,19 @@ func SystemdUnit(exe string) string {
 // OpenRCScript returns the OpenRC script that runs exe.
 func OpenRCScript(exe string) string {
 	if strings.ContainsFunc(exe, func(r rune) bool { return !strings.ContainsRune(plainLetters, r) }) {
-		// OpenRC has the shell read the variable's value once more.
+		// OpenRC makes the shell evaluate the variable's value once more.
 		exe = "'" + strings.ReplaceAll(exe, "'", `'\''`) + "'"
 	}
 	return strings.ReplaceAll(openrcScript, "@EXEC@", shellQuoted(exe))
 }
 
-// plainLetters are those of a path that no shell takes for anything else.
+// plainLetters are the characters in a path that no shell interprets.
 const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-"
 
-// packageMark is in the init scripts that a package brings, and not in ours.
+// packageMark appears in the init scripts that a package installs, but not in ours.
 const packageMark = "# This file belongs to the adit package."
 
-// PackagedScript marks an init script as a package's own.
+// PackagedScript marks an init script as belonging to a package.
 func PackagedScript(script string) string {
 	head, rest, _ := strings.Cut(script, "\n")
 	return head + "\n" + packageMark + "\n" + rest
@@ -63,7 +62,7 @@ func LaunchdPlist(exe string) string {
 	return strings.ReplaceAll(launchdPlist, "@EXEC@", r.Replace(exe))
 }
 
-// shellQuoted escapes what is special between a shell's double quotes.
+// shellQuoted escapes what is special between double quotes in a shell.
 func shellQuoted(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s)
 }

@@ -13,17 +13,16 @@ import (
 	"adit/internal/paths"
 )
 
-// The rights to the service's folders: the system and administrators have all,
-// the service may write. Everybody may enter the first but see nothing in it,
-// and read what is in the other.
+// The rights to the service's folders: the system and administrators have all rights, the service
+// may write. Everybody may enter the first folder but see nothing in it, and may read the contents
+// of the other.
 const (
 	rightsToState = "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;;0x1200a9;;;BU)"
 	rightsToRun   = "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;LS)(A;OICI;0x1200a9;;;BU)"
 )
 
-// makeFolders makes the service's folder, which only the system, administrators
-// and the service enter, and in it the one where everybody may read how to
-// reach the daemon.
+// makeFolders makes the service's folder, which only the system, administrators and the service may
+// enter, and inside it the one where everybody may read how to reach the daemon.
 func makeFolders() error {
 	state := paths.Service().State
 	if err := os.MkdirAll(filepath.Dir(state), 0o755); err != nil {
@@ -37,10 +36,10 @@ func makeFolders() error {
 	return nil
 }
 
-// makeFolder makes a folder that has its rights from its first moment, or gives
-// them to one that is there. Everybody may make folders in %ProgramData%, so one
-// that is there may be anybody's: its maker could give themself the right to all
-// that comes into it, and a link would have the rights of its target changed.
+// makeFolder makes a folder that has its rights from the first moment, or sets them on an existing
+// one. Everybody may create folders in %ProgramData%, so an existing one may belong to anybody: its
+// creator could grant themself the right to everything that is put there, and a link would cause
+// the rights of its target to be changed.
 func makeFolder(path, rights string) error {
 	sd, err := windows.SecurityDescriptorFromString("O:BA" + rights)
 	if err != nil {
@@ -56,7 +55,7 @@ func makeFolder(path, rights string) error {
 	if !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
 		return err
 	}
-	// By its handle and not by its name, which may come to mean another.
+	// Use the handle and not the name, which may come to mean another folder.
 	folder, err := windows.CreateFile(name, windows.READ_CONTROL|windows.WRITE_DAC|windows.WRITE_OWNER,
 		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, windows.OPEN_EXISTING,
 		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
@@ -86,8 +85,8 @@ func makeFolder(path, rights string) error {
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, owner, nil, dacl, nil)
 }
 
-// checkMaker refuses a folder that neither the system, an administrator, the
-// service nor whoever runs this has made.
+// checkMaker refuses a folder that was made by anybody but the system, an administrator, the
+// service or whoever runs this.
 func checkMaker(folder windows.Handle) error {
 	sd, err := windows.GetSecurityInfo(folder, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {
@@ -112,8 +111,8 @@ func checkMaker(folder windows.Handle) error {
 	return fmt.Errorf("%s has made it, and could read the token that will be kept there: remove it first", who)
 }
 
-// checkProgram refuses a program that the service's account cannot read, or that
-// ordinary users could replace to gain the service's rights.
+// checkProgram refuses a program that the service's account cannot read, or that ordinary users
+// could replace to gain the service's rights.
 func checkProgram(exe string) error {
 	const advice = `: put it into a folder of its own under Program Files first`
 	if users, err := windows.KnownFolderPath(windows.FOLDERID_UserProfiles, 0); err == nil && strings.HasPrefix(strings.ToLower(exe), strings.ToLower(users)+`\`) {

@@ -2,5 +2,5 @@
 
 package service
 
-// Harden has nothing to do here: the declaration says it all.
+// Harden does nothing here: the service's declaration covers everything.
 func Harden() error { return nil }

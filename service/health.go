@@ -15,16 +15,16 @@ import (
 	"adit/localapi"
 )
 
-// Health is the answer of the daemon's probe.
+// Health is the daemon's answer to the probe.
 type Health struct {
 	Address string
 	Version string
 }
 
-// Probe asks the daemon that runs as the service whether it is well. Where it
-// listens is in the runtime.json that it keeps for everybody; where a
-// service always has one, without it none runs, and who answers at the usual
-// address is another daemon, a person's own mostly.
+// Probe asks the daemon that runs as the service whether it is well. Its address comes from the
+// runtime.json that it publishes for everybody. If a service always publishes one, its absence
+// means that none is running, and whoever answers at the usual address is another daemon, usually a
+// person's own.
 func Probe(ctx context.Context) (Health, error) {
 	folders := []string{paths.Public()}
 	if dir := os.Getenv(EnvRun); dir != "" {
@@ -45,7 +45,7 @@ func Probe(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-// errForeign is the error of versionAt where no daemon answers but another program.
+// errForeign is the error of versionAt if a program other than a daemon answers.
 var errForeign = errors.New("something else answers there")
 
 // versionAt returns the version of the daemon whose probe is at addr and path.
@@ -56,8 +56,7 @@ func versionAt(ctx context.Context, addr, path string) (version string, err erro
 	if err != nil {
 		return "", err
 	}
-	// No proxy: the daemon is on this machine. No kept connection: the daemon
-	// may be about to stop.
+	// No proxy: the daemon is on this machine. No keep-alive: the daemon may be about to stop.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -75,7 +74,7 @@ func versionAt(ctx context.Context, addr, path string) (version string, err erro
 	return body.Version, nil
 }
 
-// occupant says who has the port of addr that the daemon cannot have.
+// occupant says who has the port of addr that the daemon cannot get.
 func occupant(ctx context.Context, addr string) string {
 	version, err := versionAt(ctx, discovery.ConnectAddr(addr), localapi.HealthPath)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"adit/internal/discovery"
 )
 
-// Host runs d as this process's daemon, under a service manager or in a
-// terminal, until it ends or is told to stop.
+// Host runs d as this process's daemon, under a service manager or in a terminal, until it ends or
+// is told to stop.
 func Host(ctx context.Context, d Daemon) error {
 	return Main(ctx, func(ctx context.Context, ready func()) error {
 		d, told := d, d.Ready
@@ -35,8 +35,8 @@ func host(ctx context.Context, d Daemon) error {
 	var info discovery.Info
 	ready := d.Ready
 	d.Ready = func(addr net.Addr) {
-		// The state folder of a service is closed to most people, who are to
-		// find the daemon all the same.
+		// The state folder of a service is closed to most people, but they must still be able to
+		// find the daemon.
 		info = discovery.New(addr, time.Now())
 		if err := discovery.Write(dir, info); err != nil {
 			log := d.Log

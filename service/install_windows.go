@@ -19,7 +19,7 @@ import (
 	"adit/internal/paths"
 )
 
-// environment is what the service is told of where things are.
+// environment tells the service where things are.
 func environment() map[string]string {
 	where := paths.Service()
 	return map[string]string{
@@ -34,8 +34,7 @@ func (s scm) install(ctx context.Context, exe string) error {
 	if err := makeFolders(); err != nil {
 		return err
 	}
-	// An event source that an older installation has left is not fatal: it is
-	// made anew.
+	// An event source left by an older installation is not fatal: it is created again.
 	_ = eventlog.Remove(Name)
 	err := renew(exe)
 	if errors.Is(err, ErrNotInstalled) || errors.Is(err, windows.ERROR_SERVICE_MARKED_FOR_DELETE) {
@@ -47,7 +46,7 @@ func (s scm) install(ctx context.Context, exe string) error {
 	return Harden()
 }
 
-// make makes the service, once one that is to be deleted is gone.
+// make creates the service, once any that is marked for deletion is gone.
 func (s scm) make(ctx context.Context, exe string) error {
 	if err := s.remove(ctx); err != nil {
 		return err
@@ -62,9 +61,9 @@ func (s scm) make(ctx context.Context, exe string) error {
 	return svc.Install()
 }
 
-// renew declares a service that is there anew, in its place. To delete it first would be
-// the end of it where somebody has the service console open: Windows deletes a service
-// when nobody looks at it any more, and until then nobody can make it.
+// renew updates the declaration of an existing service in place. Deleting it first would be the end
+// of it if somebody has the service console open: Windows deletes a service only when nobody has it
+// open any more, and until then it cannot be created again.
 func renew(exe string) error {
 	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_ALL_ACCESS)
 	if err != nil {
@@ -110,14 +109,14 @@ func renew(exe string) error {
 	if err := key.SetStringsValue("Environment", told); err != nil {
 		return fmt.Errorf("tell the service where things are: %w", err)
 	}
-	// It says more in the event log with a source, and runs without.
+	// With a source, it logs more to the event log; it also runs without one.
 	_ = eventlog.InstallAsEventCreate(Name, eventlog.Error|eventlog.Warning|eventlog.Info)
 	return nil
 }
 
-// Harden gives the installed service its recovery actions: it comes back after
-// a crash and after an exit with an error alike. Installers that declare the
-// service by their own means call it too.
+// Harden configures the recovery actions of the installed service: it is restarted after a crash
+// and after an exit with an error. Installers that declare the service by their own means call it
+// too.
 func Harden() error {
 	if err := makeFolders(); err != nil {
 		return err
@@ -139,17 +138,17 @@ func Harden() error {
 	if err := service.SetRecoveryActions(actions, 3600); err != nil {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}
-	// Wine's service manager does not know this one.
+	// Wine's service manager does not know this setting.
 	if err := service.SetRecoveryActionsOnNonCrashFailures(true); err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return fmt.Errorf("set the recovery actions: %w", err)
 	}
 	return nil
 }
 
-// quoteProgram puts the program's path between quotes where an installer has
-// not: without them Windows also tries C:\Program.exe, which may be anybody's.
+// quoteProgram puts quotes around the program's path if an installer has not: without them, Windows
+// also tries C:\Program.exe, which may be anybody's.
 func quoteProgram(service *mgr.Service) error {
-	// Not service.Config, which asks for more than Wine can tell.
+	// Not service.Config, which asks for more than Wine supports.
 	var have string
 	for size := uint32(1 << 10); ; {
 		buffer := make([]byte, size)

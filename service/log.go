@@ -10,24 +10,24 @@ import (
 	"adit/internal/logfile"
 )
 
-// EnvLogFile names the daemon's log file. Our declarations set it where the
-// service manager keeps no log: everywhere but under systemd.
+// EnvLogFile names the daemon's log file. Our declarations set it if the service manager keeps no
+// log, which is everywhere but under systemd.
 const EnvLogFile = "ADIT_LOG_FILE"
 
-// Bounds of the log: the newest file and four older ones.
+// Limits of the log: the newest file and four older ones.
 const (
 	logSize = 5 << 20
 	logKeep = 4
-	// errorsSize bounds what launchd and the init scripts write beside the log:
-	// the daemon's last words of starts that did not come as far as the log.
+	// errorsSize bounds what launchd and the init scripts write next to the log: the daemon's last
+	// output from starts that did not get as far as the log.
 	errorsSize = 1 << 20
 )
 
-// errorsName is the file beside the log for what goes to standard error.
+// errorsName is the file next to the log that receives standard error.
 const errorsName = "adit.err"
 
-// logged is d.Run with its log in the file that the environment names. A log
-// that cannot be written is no reason not to serve: it goes to standard error.
+// logged returns d.Run with its log in the file that the environment names. A log that cannot be
+// written is no reason not to serve: it goes to standard error.
 func logged(d Daemon) func(ctx context.Context) error {
 	path := os.Getenv(EnvLogFile)
 	if path == "" || d.Log != nil || d.LogTo != nil {
@@ -35,7 +35,7 @@ func logged(d Daemon) func(ctx context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		boundErr := logfile.Bound(filepath.Join(filepath.Dir(path), errorsName), errorsSize)
-		// What a crash says goes there too.
+		// Crash output goes there too.
 		file, err := logfile.Open(path, logSize, logKeep, func(f *os.File) { _ = debug.SetCrashOutput(f, debug.CrashOptions{}) })
 		if err != nil {
 			slog.Warn("the log goes to standard error", "error", err)

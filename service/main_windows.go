@@ -16,8 +16,8 @@ import (
 // Main runs the daemon, as a service or in a terminal, until it ends by itself
 // or is told to stop. Run calls ready once the daemon answers.
 func Main(ctx context.Context, run func(ctx context.Context, ready func()) error) error {
-	// Connecting to the service manager is the one sure sign of being its
-	// child; what the session id or the parent process say is not.
+	// Connecting to the service manager is the only reliable sign of having been started by it; the
+	// session id and the parent process are not.
 	h := &handler{ctx: ctx, run: run}
 	err := svc.Run(Name, h)
 	if !errors.Is(err, windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT) {
@@ -28,22 +28,20 @@ func Main(ctx context.Context, run func(ctx context.Context, ready func()) error
 	return run(ctx, func() {})
 }
 
-// handler speaks with the service manager while run runs.
+// handler talks to the service manager while run is running.
 type handler struct {
 	ctx context.Context // of Main, which the manager's callback cannot be given
 	run func(ctx context.Context, ready func()) error
 	err error
 }
 
-// Execute implements svc.Handler. An exit code other than zero makes the
-// manager bring the service back.
+// Execute implements svc.Handler. A non-zero exit code makes the manager restart the service.
 func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
-	// It runs, to the manager, once it answers: who starts it is told when it
-	// ends before that.
+	// To the manager, the service is running once it answers: whoever starts it learns if it ends
+	// before that.
 	status <- svc.Status{State: svc.StartPending, WaitHint: 60_000}
-	// The manager alone ends a service: the console's events, of which Go makes
-	// SIGTERM, come to it when anybody logs off or when the machine shuts down,
-	// for which the manager has requests of its own.
+	// Only the manager ends a service. Console events, which Go turns into SIGTERM, also reach it
+	// when anybody logs off or the machine shuts down; the manager has its own requests for that.
 	stayAtLogOff()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
 	defer cancel()
@@ -63,8 +61,8 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 				report(h.err)
 				return true, 1
 			}
-			// Ending unasked is a failure to the manager, else it would not
-			// bring the service back.
+			// Ending unasked counts as a failure to the manager; otherwise it would not restart the
+			// service.
 			if !stopping {
 				return true, 2
 			}
@@ -95,16 +93,15 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 
 var setConsoleCtrlHandler = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetConsoleCtrlHandler")
 
-// stayAtLogOff keeps the process when a person logs off, which ends every process
-// with a console whose handlers do not say that they have seen to it. It never
-// ends.
+// stayAtLogOff keeps the process running when a person logs off, which ends every process with a
+// console whose handlers do not claim to have dealt with the event. It never ends.
 var stayAtLogOff = sync.OnceFunc(func() {
 	const yes = 1
-	// Where it cannot be asked for, all is as it would be without.
+	// If the handler cannot be set, everything stays as it would be without it.
 	_, _, _ = setConsoleCtrlHandler.Call(windows.NewCallback(seenTo), yes)
 })
 
-// seenTo answers an event of the console: 1 if nobody else is to be asked.
+// seenTo answers a console event: 1 means that no other handler is to be asked.
 func seenTo(event uintptr) uintptr {
 	if uint32(event) == windows.CTRL_LOGOFF_EVENT {
 		return 1
@@ -112,7 +109,7 @@ func seenTo(event uintptr) uintptr {
 	return 0
 }
 
-// report puts the reason why the daemon ended where an administrator looks.
+// report writes the reason why the daemon ended to where an administrator looks.
 func report(err error) {
 	if log, openErr := eventlog.Open(Name); openErr == nil {
 		defer log.Close()

@@ -22,11 +22,11 @@ const (
 	logDir  = "/Library/Logs/Adit"
 )
 
-// checkFolders leaves the folders to the person who administers this Mac, whom
-// Homebrew lets own /usr/local/bin.
+// checkFolders leaves the folders to the person who administers this Mac, to whom Homebrew gives
+// /usr/local/bin.
 func checkFolders(string) error { return nil }
 
-// packageRemoval is how a package that has installed the service is removed.
+// packageRemoval says how to remove a package that has installed the service.
 const packageRemoval = "run /Applications/Adit.app/Contents/Resources/uninstall.command"
 
 func current() (manager, error) { return launchd{}, nil }
@@ -48,8 +48,7 @@ func (launchd) install(ctx context.Context, exe string) error {
 	if err := removeAll(ownPlist); err != nil {
 		return err
 	}
-	// The daemon runs as the system's user "daemon" (1) and keeps its state and
-	// its log here.
+	// The daemon runs as the system's user "daemon" (1) and keeps its state and its log here.
 	if err := os.MkdirAll(paths.Public(), 0o755); err != nil {
 		return err
 	}
@@ -70,9 +69,9 @@ func (launchd) install(ctx context.Context, exe string) error {
 	return svc.Install()
 }
 
-// makeLog makes the log's folder for the user "daemon", with the file in it that
-// the daemon empties when it has grown. The folder belongs to root meanwhile:
-// whoever it belongs to could have a link there, and be given what that leads to.
+// makeLog makes the log's folder for the user "daemon", with the file in it that the daemon empties
+// when it has grown. The folder belongs to root in the meantime: its owner could put a link there,
+// and be given ownership of the link's target.
 func makeLog(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -102,8 +101,7 @@ func (launchd) uninstall(context.Context) error {
 	return errors.Join(removeAll(ownPlist), os.RemoveAll(logDir))
 }
 
-// start loads the job; launchd then runs it at once, and with every start of
-// the machine.
+// start loads the job; launchd then runs it at once, and on every boot.
 func (l launchd) start(ctx context.Context) error {
 	if state, err := l.state(ctx); err == nil && (state == Running || state == Starting) {
 		return nil
@@ -114,8 +112,8 @@ func (l launchd) start(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		// 37 and 5: it is loaded already, and only not running; or one that was
-		// unloaded is still ending, after which it can be loaded.
+		// 37 and 5 mean that the job is loaded already, and merely not running; or that an unloaded
+		// one is still ending, after which it can be loaded.
 		if _, kickErr := command(ctx, "launchctl", "kickstart", target); kickErr == nil {
 			return nil
 		}
@@ -132,12 +130,12 @@ func (launchd) stop(ctx context.Context) error {
 	if !exists(ownPlist) {
 		return ErrNotInstalled
 	}
-	// KeepAlive would bring back a job that is only killed: it is unloaded.
+	// KeepAlive would restart a job that is only killed, so it is unloaded.
 	_, err := command(ctx, "launchctl", "bootout", target)
 	if code := exitCode(err); err != nil && code != 3 && code != 36 && code != 113 {
 		return err // 3 and 113: it is not loaded; 36: it is on its way out
 	}
-	// launchctl may be back before the daemon has ended.
+	// launchctl may return before the daemon has ended.
 	for {
 		if _, err := command(ctx, "launchctl", "print", target); exitCode(err) == 113 {
 			return nil
@@ -148,7 +146,7 @@ func (launchd) stop(ctx context.Context) error {
 	}
 }
 
-// runs looks for the line of exe in the declaration.
+// runs looks for exe's line in the declaration.
 func (launchd) runs(_ context.Context, exe string) (bool, error) {
 	text, err := os.ReadFile(ownPlist)
 	if err != nil {

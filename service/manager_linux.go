@@ -16,7 +16,7 @@ import (
 	"adit/internal/paths"
 )
 
-// packageRemoval is how a package that has installed the service is removed.
+// packageRemoval says how to remove a package that has installed the service.
 const packageRemoval = "remove the package"
 
 // current finds the service manager of this machine.
@@ -27,7 +27,7 @@ func current() (manager, error) {
 	case "linux-openrc":
 		return initScript{openrc: true}, missing("rc-service", "rc-update")
 	case "unix-systemv":
-		// It is what remains where no other is found, as in most containers.
+		// This is what remains if no other is found, as in most containers.
 		return initScript{}, missing("start-stop-daemon")
 	case "":
 		return nil, errNoManager
@@ -36,8 +36,7 @@ func current() (manager, error) {
 	}
 }
 
-// checkFolders refuses a program in a folder whose owner, or anybody, could put
-// another in its place.
+// checkFolders refuses a program in a folder whose owner, or anybody, could replace it.
 func checkFolders(exe string) error {
 	for dir := filepath.Dir(exe); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -57,8 +56,8 @@ func checkFolders(exe string) error {
 
 var errNoManager = errors.New("no service manager was found on this machine: run adit start under one of your own")
 
-// missing is errNoManager if one of the programs that a service manager consists
-// of is not there.
+// missing returns errNoManager if one of the programs that make up a service manager is not
+// installed.
 func missing(programs ...string) error {
 	for _, name := range programs {
 		if _, err := exec.LookPath(name); err == nil {
@@ -72,7 +71,7 @@ func missing(programs ...string) error {
 	return nil
 }
 
-// declare has kardianos/service write and enable the declaration.
+// declare makes kardianos/service write and enable the declaration.
 func declare(exe string, option, script string) error {
 	svc, err := kardianos.New(nil, &kardianos.Config{
 		Name: Name, DisplayName: DisplayName, Description: Description,
@@ -119,10 +118,9 @@ func (s systemd) packaged() string {
 	return ""
 }
 
-// hidden is the package's unit, where one of ours that runs another program is
-// what systemd goes by, since ours was installed first. A unit that is masked, or
-// one of the package's that an administrator has copied to change it, hides
-// nothing.
+// hidden returns the package's unit if systemd uses one of ours that runs a different program
+// instead, because ours was installed first. A masked unit, or a copy of the package's that an
+// administrator made to change it, hides nothing.
 func (s systemd) hidden() string {
 	own := filepath.Join(s.root, ownUnit)
 	info, err := os.Lstat(own)
@@ -137,7 +135,7 @@ func (s systemd) hidden() string {
 }
 
 func (s systemd) install(ctx context.Context, exe string) error {
-	// One that an older version or an interrupted installation has left.
+	// Left by an older version or by an interrupted installation.
 	if err := removeAll(filepath.Join(s.root, ownUnit)); err != nil {
 		return err
 	}
@@ -149,8 +147,7 @@ func (s systemd) install(ctx context.Context, exe string) error {
 }
 
 func (s systemd) uninstall(ctx context.Context) error {
-	// It fails where the unit is gone and only its links are left, which are
-	// removed below.
+	// This fails if the unit is gone and only its links are left, which are removed below.
 	_, _ = command(ctx, "systemctl", "disable", "adit.service")
 	if err := removeAll(filepath.Join(s.root, ownUnit), filepath.Join(s.root, ownWanted)); err != nil {
 		return err
@@ -162,9 +159,9 @@ func (s systemd) uninstall(ctx context.Context) error {
 		_, err := command(ctx, "systemctl", "enable", "adit.service")
 		return err
 	}
-	// systemd has made this one; with a person's file in it, it stays.
+	// systemd created this folder; if it contains a person's file, it stays.
 	_ = os.Remove(filepath.Join("/", s.root, "etc/adit"))
-	// A unit that has failed is remembered until this.
+	// systemd remembers a failed unit until this.
 	_, _ = command(ctx, "systemctl", "reset-failed", "adit.service")
 	return nil
 }
@@ -191,7 +188,7 @@ func (systemd) state(ctx context.Context) (string, error) {
 }
 
 func (systemd) runs(ctx context.Context, exe string) (bool, error) {
-	// What systemd goes by, of which an administrator may have changed a part.
+	// What systemd uses, part of which an administrator may have changed.
 	out, err := command(ctx, "systemctl", "show", "--property=ExecStart", "adit.service")
 	if err != nil {
 		return false, err
@@ -200,8 +197,8 @@ func (systemd) runs(ctx context.Context, exe string) (bool, error) {
 	return err == nil && sameFile(program, exe), err
 }
 
-// systemdProgram reads the program from what `systemctl show` prints:
-// ExecStart={ path=/usr/bin/adit ; argv[]=/usr/bin/adit start ; …
+// systemdProgram extracts the program from the output of `systemctl show`: ExecStart={
+// path=/usr/bin/adit ; argv[]=/usr/bin/adit start ; …
 func systemdProgram(out string) (string, error) {
 	_, rest, _ := strings.Cut(out, "path=")
 	program, _, ok := strings.Cut(rest, " ; argv[]=")
@@ -211,7 +208,7 @@ func systemdProgram(out string) (string, error) {
 	return program, nil
 }
 
-// systemdState reads what `systemctl show` prints.
+// systemdState interprets the output of `systemctl show`.
 func systemdState(out string) string {
 	switch {
 	case strings.Contains(out, "LoadState=not-found"):
@@ -229,8 +226,8 @@ func systemdState(out string) string {
 	}
 }
 
-// initScript is a service that is a script in /etc/init.d, run by OpenRC or by
-// System V init.
+// initScript is a service that consists of a script in /etc/init.d, run by OpenRC or by System V
+// init.
 type initScript struct{ openrc bool }
 
 const scriptFile = "/etc/init.d/adit"
@@ -263,8 +260,8 @@ func (i initScript) install(ctx context.Context, exe string) error {
 		if err := declare(exe, "OpenRCScript", OpenRCScript(exe)); err != nil {
 			return err
 		}
-		// It is now in the runlevel that the machine is in, which need not be the
-		// one that the machine comes to at its next start.
+		// It is now in the machine's current runlevel, which need not be the one that the machine
+		// boots into.
 		_, _ = command(ctx, "rc-update", "--all", "delete", Name)
 		_, err := command(ctx, "rc-update", "add", Name, "default")
 		return err
@@ -277,7 +274,7 @@ func (i initScript) install(ctx context.Context, exe string) error {
 
 func (i initScript) uninstall(ctx context.Context) error {
 	if i.openrc {
-		// It fails where the service is in no runlevel.
+		// This fails if the service is in no runlevel.
 		_, _ = command(ctx, "rc-update", "--all", "delete", Name)
 	}
 	if err := removeAll(append(runlevelLinks(), scriptFile)...); err != nil {
@@ -287,8 +284,8 @@ func (i initScript) uninstall(ctx context.Context) error {
 	return errors.Join(os.RemoveAll("/var/log/adit"), os.RemoveAll(paths.Public()))
 }
 
-// runlevelLinks returns the links that start and stop the service. Removing the
-// script alone would leave them dangling.
+// runlevelLinks returns the links that start and stop the service. Removing only the script would
+// leave them dangling.
 func runlevelLinks() []string {
 	links, _ := filepath.Glob("/etc/rc?.d/[SK][0-9][0-9]adit") // the pattern is well-formed
 	return links
@@ -353,7 +350,7 @@ func (i initScript) script(ctx context.Context, verb string) (string, error) {
 	return command(ctx, scriptFile, verb)
 }
 
-// addUser makes the system user that the init scripts run the daemon as.
+// addUser creates the system user as which the init scripts run the daemon.
 func addUser(ctx context.Context) error {
 	if _, err := command(ctx, "id", "-u", Name); err == nil {
 		return nil

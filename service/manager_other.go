@@ -7,7 +7,7 @@ import "errors"
 // checkFolders leaves it to whoever declares the service.
 func checkFolders(string) error { return nil }
 
-// packageRemoval is how a package that has installed the service is removed.
+// packageRemoval says how to remove a package that has installed the service.
 const packageRemoval = "remove the package"
 
 func current() (manager, error) {

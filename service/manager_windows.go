@@ -23,15 +23,15 @@ const (
 	account       = `NT AUTHORITY\LocalService`
 )
 
-// tellsEverybody is whether a service always has its runtime.json for everybody.
-// Wine does not give services their environment, which says where that goes.
+// tellsEverybody says whether a service always writes a runtime.json that everybody can read. Wine
+// does not give services their environment, which says where to put it.
 const tellsEverybody = false
 
 func elevated() bool { return windows.GetCurrentProcessToken().IsElevated() }
 
 func checkOwner(exe string, _ fs.FileInfo) error { return checkProgram(exe) }
 
-// packageRemoval is how a package that has installed the service is removed.
+// packageRemoval says how to remove a package that has installed the service.
 const packageRemoval = "remove the package"
 
 func current() (manager, error) { return scm{}, nil }
@@ -45,8 +45,8 @@ func (scm) log() string {
 	return filepath.Join(paths.Service().State, "log", "adit.log") + " (or the Event Log, source adit)"
 }
 
-// declared reads the registry, which everybody may; the manager itself answers
-// an ordinary user only with the right mask.
+// declared reads the registry, which everybody may do; the manager itself answers an ordinary user
+// only with the right access mask.
 func (scm) declared() (string, bool) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, serviceKey, registry.QUERY_VALUE)
 	if err != nil {
@@ -83,13 +83,13 @@ func firstWord(command string) (string, error) {
 
 func (s scm) uninstall(ctx context.Context) error {
 	err := s.remove(ctx)
-	// The source may never have been made.
+	// The source may never have been created.
 	_ = eventlog.Remove(Name)
 	return err
 }
 
-// remove deletes the service and waits until it is gone, because one that is
-// only marked for deletion cannot be made anew.
+// remove deletes the service and waits until it is gone, because one that is only marked for
+// deletion cannot be created again.
 func (scm) remove(ctx context.Context) error {
 	m, service, err := open(windows.SC_MANAGER_CONNECT, windows.SERVICE_ALL_ACCESS)
 	if errors.Is(err, ErrNotInstalled) {
@@ -148,8 +148,8 @@ func (scm) stop(ctx context.Context) error {
 	return ended.wait(ctx)
 }
 
-// tellToStop tells a service to stop, as soon as it can be told: one that is
-// starting takes no orders, and remembers none.
+// tellToStop tells a service to stop as soon as it can be told: one that is starting neither
+// accepts nor remembers requests.
 func tellToStop(ctx context.Context, service *mgr.Service) error {
 	for {
 		_, err := service.Control(svc.Stop)
@@ -172,8 +172,7 @@ func tellToStop(ctx context.Context, service *mgr.Service) error {
 	}
 }
 
-// program is the process of a service; zero where there is none, or the person
-// may not wait for it.
+// program is the process of a service; zero if there is none, or if the person may not wait for it.
 type program windows.Handle
 
 func process(service *mgr.Service) program {
@@ -188,8 +187,8 @@ func process(service *mgr.Service) program {
 	return program(handle)
 }
 
-// wait returns when the process has ended, which it does a moment after it says
-// that it stops: until then its file cannot be replaced.
+// wait returns when the process has ended, which is a moment after it reports that it is stopping;
+// until then its file cannot be replaced.
 func (p program) wait(ctx context.Context) error {
 	for p != 0 {
 		if event, err := windows.WaitForSingleObject(windows.Handle(p), 0); err != nil || event == windows.WAIT_OBJECT_0 {
@@ -234,8 +233,8 @@ func (scm) state(context.Context) (string, error) {
 	return Stopped, nil
 }
 
-// open asks for no more rights than are needed, so that what an ordinary user
-// may do needs no administrator.
+// open asks for no more rights than it needs, so that what an ordinary user may do needs no
+// administrator.
 func open(managerRights, serviceRights uint32) (*mgr.Mgr, *mgr.Service, error) {
 	handle, err := windows.OpenSCManager(nil, nil, managerRights)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"net/netip"
 )
 
-// own are the addresses at which this process listens: tunnels must not lead
-// there.
+// own holds the addresses on which this process listens: tunnels must not lead there.
 type own struct {
 	api   netip.AddrPort
 	relay []netip.AddrPort
@@ -25,8 +24,8 @@ func (o own) refuse(ip netip.Addr, port int) error {
 	return nil
 }
 
-// reaches reports whether who dials ip and port reaches a listener at addr. All of
-// loopback counts as one.
+// reaches reports whether dialling ip and port reaches a listener at addr. All of loopback counts
+// as one.
 func reaches(ip netip.Addr, port int, addr netip.AddrPort) bool {
 	at := addr.Addr()
 	return port == int(addr.Port()) && (ip == at || ip.IsLoopback() || at.IsUnspecified() && onThisMachine(ip))

@@ -1,9 +1,8 @@
-// Package service is the daemon's life as a service of the operating system:
-// installing, starting, stopping and asking for its state under systemd,
-// OpenRC, System V init, launchd and the Windows service manager, and Main, by
-// which the same program runs under each of them and in a terminal.
+// Package service runs the daemon as a service of the operating system: it installs, starts, stops
+// and queries it under systemd, OpenRC, System V init, launchd and the Windows service manager.
+// Main runs the same program under each of them and in a terminal.
 //
-// What the daemon is made of is in the same package, in daemon.go.
+// What the daemon is made of is in this package too, in daemon.go.
 package service
 
 import (
@@ -15,8 +14,7 @@ import (
 	"time"
 )
 
-// Name is the service's name wherever names are short; Label is its name for
-// launchd.
+// Name is the service's name on systems with short names; Label is its name for launchd.
 const (
 	Name        = "adit"
 	DisplayName = "adit"
@@ -24,8 +22,8 @@ const (
 	Description = "Publishes services on this machine at public URLs"
 )
 
-// EnvRun names the folder in which the daemon keeps a second copy of
-// runtime.json, for readers who may not enter its state folder. systemd sets it.
+// EnvRun names the folder in which the daemon keeps a second copy of runtime.json, for readers who
+// may not enter its state folder. systemd sets it.
 const EnvRun = "RUNTIME_DIRECTORY"
 
 // The states of Status.
@@ -35,18 +33,17 @@ const (
 	Stopped      = "stopped"
 	Failed       = "failed"
 	NotInstalled = "not installed"
-	// Replaced is what Uninstall returns alone: a package's service, which the
-	// removed one has hidden, is in its place.
+	// Replaced is returned only by Uninstall: a package's service, which the removed one was
+	// hiding, has taken its place.
 	Replaced = "replaced"
-	// Unknown is for what a change returns alone: the manager did not say.
+	// Unknown is returned only by changes: the manager did not say.
 	Unknown = "unknown"
 )
 
-// ErrNotInstalled is matched when the service that is to be started or stopped
-// is not there.
+// ErrNotInstalled is matched if the service to start or stop is not installed.
 var ErrNotInstalled = errors.New("the service is not installed: run adit service install first")
 
-// Status is what anybody may know of the service.
+// Status is what anybody may know about the service.
 type Status struct {
 	State   string `json:"state"`
 	Manager string `json:"manager"`           // the operating system's service manager
@@ -58,19 +55,19 @@ type Status struct {
 	Log     string `json:"log,omitempty"`     // where its log is read
 }
 
-// limits of the operations; a manager that takes longer is reported, not
-// waited for.
+// Time limits of the operations; if a manager takes longer, that is reported rather than waited
+// for.
 const (
 	startLimit = 30 * time.Second
 	stopLimit  = 40 * time.Second
 )
 
-// manager is one kind of service manager. Its methods are told apart from what
-// holds everywhere, which is in Install to Query below.
+// manager is one kind of service manager. Its methods contain only what differs; what is the same
+// everywhere is in Install to Query below.
 type manager interface {
 	name() string
-	// declared returns the file or key that declares the service, and whether a
-	// package owns it. An empty file means that there is none.
+	// declared returns the file or key that declares the service, and whether a package owns it. An
+	// empty file means that there is none.
 	declared() (file string, packaged bool)
 	install(ctx context.Context, exe string) error
 	uninstall(ctx context.Context) error
@@ -79,23 +76,22 @@ type manager interface {
 	state(ctx context.Context) (string, error)
 	// runs reports whether exe is the program that the declaration names.
 	runs(ctx context.Context, exe string) (bool, error)
-	// log says where the daemon's log is read.
+	// log says where to read the daemon's log.
 	log() string
 }
 
-// hider is a manager under which our declaration can hide a package's, where it
-// was there before the package.
+// hider is a manager under which our declaration can hide a package's, if ours was there before the
+// package.
 type hider interface {
 	// hidden returns the package's declaration that is hidden; empty if none is.
 	hidden() string
 }
 
-// Install declares the service for the executable exe, to be started with the
-// machine. A declaration of ours that is already there is replaced, and a
-// running service is restarted with the new one; one that a package owns is
-// refused, because ours would hide it.
+// Install declares the service for the executable exe, to be started with the machine. An existing
+// declaration of ours is replaced, and a running service is restarted with the new one. If a
+// package owns the declaration, Install refuses, because ours would hide it.
 //
-// Like all that changes the service, it returns the state that it was in before.
+// Like all functions that change the service, it returns the previous state.
 func Install(ctx context.Context, exe string) (before string, err error) {
 	m, err := current()
 	if err != nil {
@@ -143,9 +139,9 @@ func install(ctx context.Context, m manager, exe string) (before string, err err
 	return before, nil
 }
 
-// Uninstall stops the service and takes its declaration away, with what an
-// interrupted installation has left. That nothing is there is no error. A service
-// of a package's that ours has hidden takes its place, and is started if ours ran.
+// Uninstall stops the service and removes its declaration, along with anything left by an
+// interrupted installation. It is not an error if there is nothing. If ours was hiding a package's
+// service, that takes its place, and is started if ours was running.
 func Uninstall(ctx context.Context) (before string, err error) {
 	m, err := current()
 	if err != nil {
@@ -178,8 +174,8 @@ func uninstall(ctx context.Context, m manager) (before string, err error) {
 	return Replaced, nil
 }
 
-// Start starts the service and waits until the daemon answers. That it runs
-// already is no error.
+// Start starts the service and waits until the daemon answers. It is not an error if it is running
+// already.
 func Start(ctx context.Context) (before string, err error) {
 	m, err := current()
 	if err != nil {
@@ -203,8 +199,7 @@ func start(ctx context.Context, m manager) (before string, err error) {
 	return before, waitHealthy(ctx, m)
 }
 
-// Stop stops the service and waits until it has ended. That it is stopped
-// already is no error.
+// Stop stops the service and waits until it has ended. It is not an error if it is stopped already.
 func Stop(ctx context.Context) (before string, err error) {
 	m, err := current()
 	if err != nil {
@@ -236,8 +231,8 @@ func Restart(ctx context.Context) (before string, err error) {
 	return before, err
 }
 
-// Runs reports whether a service is installed, and not stopped, whose program is
-// exe. A service that does not say what it runs is taken for one.
+// Runs reports whether a service whose program is exe is installed and not stopped. A service that
+// does not say what it runs is assumed to run exe.
 func Runs(ctx context.Context, exe string) bool {
 	m, err := current()
 	if err != nil {
@@ -256,7 +251,7 @@ func runs(ctx context.Context, m manager, exe string) bool {
 	return yes || err != nil
 }
 
-// sameFile reports whether two paths lead to one file, or are one.
+// sameFile reports whether two paths are the same or lead to the same file.
 func sameFile(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
@@ -266,8 +261,8 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// stateOf is m's state. Where the manager does not say, a service that is
-// declared may run.
+// stateOf returns m's state. If the manager does not say, a service that is declared may be
+// running.
 func stateOf(ctx context.Context, m manager) string {
 	if file, _ := m.declared(); file == "" {
 		return NotInstalled
@@ -279,9 +274,8 @@ func stateOf(ctx context.Context, m manager) string {
 	return state
 }
 
-// Query returns the service's state. It asks nothing that an ordinary user may
-// not ask: where the manager does not answer, the declaration's presence and
-// the daemon's own health decide.
+// Query returns the service's state. It asks for nothing that an ordinary user may not ask: if the
+// manager does not answer, the presence of the declaration and the daemon's own health decide.
 func Query(ctx context.Context) (Status, error) {
 	m, err := current()
 	if err != nil {
@@ -313,8 +307,8 @@ func Query(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
-// waitHealthy waits until the daemon answers, and ends early when the manager
-// says that the service has failed.
+// waitHealthy waits until the daemon answers, and gives up early if the manager says that the
+// service has failed.
 func waitHealthy(ctx context.Context, m manager) error {
 	for {
 		if _, err := Probe(ctx); err == nil {
@@ -329,8 +323,7 @@ func waitHealthy(ctx context.Context, m manager) error {
 	}
 }
 
-// pause waits between two looks at what a manager is doing, and returns an error
-// if ctx has ended.
+// pause waits between two checks of what a manager is doing, and returns an error if ctx has ended.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -340,7 +333,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// privileged says what to do about an error that comes from missing rights.
+// privileged says what to do about an error caused by missing rights.
 func privileged(err error) error {
 	if err == nil || elevated() {
 		return err
@@ -348,8 +341,8 @@ func privileged(err error) error {
 	return fmt.Errorf("%w; %s", err, elevationHint)
 }
 
-// checkExecutable refuses a program that the service could not read, or that
-// its user could replace to gain the service's rights.
+// checkExecutable refuses a program that the service could not read, or that its user could replace
+// to gain the service's rights.
 func checkExecutable(exe string) error {
 	if !filepath.IsAbs(exe) {
 		return fmt.Errorf("the service needs the program's full path, got %q", exe)

@@ -16,8 +16,8 @@ import (
 	"adit/tunnel/link"
 )
 
-// settings are the values in force, and where they come from. But for declared
-// tunnels they hold until the daemon starts again.
+// settings are the current values and their sources. Except for declared tunnels, they stay in
+// effect until the daemon restarts.
 type settings struct {
 	file                        *config.File
 	listen, logLevel, authToken string // authToken only where a daemon starts
@@ -38,10 +38,10 @@ func newSettings(d Daemon, file *config.File) *settings {
 	return s
 }
 
-// maxTokenFile bounds what is read of the file with the auth token.
+// maxTokenFile bounds how much of the auth token's file is read.
 const maxTokenFile = 4096
 
-// authToken is the token for an agent that has none; empty if nobody gave one.
+// authToken returns the token for an agent that has none; empty if none was supplied.
 func (d Daemon) authToken() (string, error) {
 	if d.AuthToken != "" {
 		return d.AuthToken, nil
@@ -92,7 +92,7 @@ func (s *settings) inspect() inspect.Limits {
 	return inspect.Limits{Memory: int(memory), Body: in.BodyKiB << 10}
 }
 
-// list shows the settings; of secrets only that there is one.
+// list shows the settings; for secrets it only says that they are set.
 func (s *settings) list(a *agent.Agent) []localapi.Setting {
 	from := func(table, key string) string {
 		if s.file.Sets(table, key) {

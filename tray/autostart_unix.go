@@ -13,8 +13,8 @@ import (
 	"adit/internal/atomicfile"
 )
 
-// autostart is what starts with a session, by the XDG autostart specification:
-// a person's file hides the system's one of the same name.
+// autostart is what starts with a session, according to the XDG autostart specification: a person's
+// file hides the system's file of the same name.
 type autostart struct {
 	home   string // $XDG_CONFIG_HOME; if empty, that of the environment
 	system string // if empty, /etc/xdg
@@ -49,8 +49,8 @@ func (a autostart) on() bool {
 	return false
 }
 
-// starts reports whether a session starts what an entry says. GNOME's settings,
-// and those of some other desktops, turn an entry off by a key of their own.
+// starts reports whether a session starts the entry. GNOME's settings, and those of some other
+// desktops, turn an entry off with a key of their own.
 func starts(text string) bool {
 	group := ""
 	for line := range strings.Lines(text) {
@@ -85,7 +85,7 @@ func (a autostart) set(command []string, on bool) error {
 	}
 	text, err := os.ReadFile(system)
 	if on == (err == nil && starts(string(text))) {
-		// What the system does is what is wanted, or nothing is there to hide.
+		// The system already does what is wanted, or there is nothing to hide.
 		if err := os.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("change what starts at login: %w", err)
 		}

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// autostart is where a part of the registry has what starts at login.
+// autostart is a part of the registry that lists what starts at login.
 type autostart struct {
 	root registry.Key
 	run  string // the key that has the command
-	// approved is the key in which Windows' settings and the Task Manager note what a
-	// person has turned off there; the command stays.
+	// approved is the key in which Windows' settings and the Task Manager record what a person has
+	// turned off there; the command stays in place.
 	approved string
 	value    string // the name of ours in both
 }
@@ -26,11 +26,10 @@ var (
 	everybodys = autostart{registry.LOCAL_MACHINE, windowsVersion + `\Run`, windowsVersion + `\Explorer\StartupApproved\Run`, "Adit"}
 )
 
-// ownKey is the person's key that has adit's own values.
+// ownKey is the person's key with adit's own values.
 var ownKey = `Software\Adit`
 
-// noLogin is set by a person who does not want what the installer set up for
-// everybody.
+// noLogin is set for a person who does not want the tray that the installer set up for everybody.
 const noLogin = "NoTrayAtLogin"
 
 // there reports whether it has the command.
@@ -39,9 +38,8 @@ func (a autostart) there() bool { return hasValue(a.root, a.run, a.value) }
 // starts reports whether it starts the tray.
 func (a autostart) starts() bool { return a.there() && !a.turnedOff() }
 
-// turnedOff reports whether the person has turned it off outside of adit. The first
-// byte of what is noted is odd then, as others have seen of Windows 8 and 10; nothing noted is
-// on.
+// turnedOff reports whether the person has turned it off outside adit. In that case the first byte
+// of the record is odd, as others have observed on Windows 8 and 10; no record means on.
 func (a autostart) turnedOff() bool {
 	key, err := registry.OpenKey(a.root, a.approved, registry.QUERY_VALUE)
 	if err != nil {
@@ -56,8 +54,8 @@ func (a autostart) turnedOff() bool {
 // not declined it.
 func (explorer) startsAtLogin() bool { return !declined() && (own.starts() || everybodys.starts()) }
 
-// Declined reports whether the person wants no tray at login although the
-// installer starts one for everybody.
+// Declined reports whether the person does not want the tray at login although the installer starts
+// one for everybody.
 func Declined() bool { return declined() }
 
 func declined() bool { return hasValue(registry.CURRENT_USER, ownKey, noLogin) }
@@ -79,8 +77,8 @@ func startAtLogin(command []string) error {
 	if err := deleteValue(ownKey, noLogin); err != nil || everybodys.starts() {
 		return err
 	}
-	// What is turned off for everybody an ordinary user cannot turn on: so it starts
-	// for them.
+	// What is turned off for everybody cannot be turned on by an ordinary user, so it is started
+	// for this person only.
 	if err := deleteValue(own.approved, own.value); err != nil {
 		return err
 	}

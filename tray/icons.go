@@ -14,11 +14,11 @@ func iconBytes(icon Icon, look Look, kind string) []byte {
 	return data
 }
 
-// Look is which drawing of an icon suits a panel.
+// Look is the drawing of an icon that suits a panel.
 type Look string
 
-// The looks: a dark mark for a light panel, a light one for a dark panel, and a
-// dark one with a light edge where the panel's colour is not known.
+// The looks: a dark mark for a light panel, a light one for a dark panel, and a dark one with a
+// light edge if the panel's colour is not known.
 const (
 	LookLight Look = "light"
 	LookDark  Look = "dark"

@@ -57,7 +57,7 @@ func sameShape(a, b []Item) bool {
 	})
 }
 
-// View is all that the menu depends on.
+// View is everything that the menu depends on.
 type View struct {
 	Reachable bool // the daemon answers; without that Status and Endpoints say nothing
 	Silent    bool // somebody is there and does not answer: not Reachable
@@ -70,7 +70,7 @@ type View struct {
 	Version   string
 }
 
-// Icon is which of the icons is shown.
+// Icon says which icon is shown.
 type Icon string
 
 // The icons.
@@ -81,7 +81,7 @@ const (
 	IconAttention  Icon = "attention"
 )
 
-// Longest texts: a menu that is wider than the screen is of no use.
+// Maximum text lengths: a menu wider than the screen is of no use.
 const (
 	maxEndpoints = 20
 	maxText      = 90
@@ -89,7 +89,7 @@ const (
 	maxNotice    = 250 // of a notification; Windows shows 255
 )
 
-// Face returns the icon, and the text that is shown when the pointer rests on it.
+// Face returns the icon, and the text shown when the pointer rests on it.
 func Face(v View, w words) (Icon, string) {
 	icon := IconOff
 	if v.Silent {
@@ -118,7 +118,7 @@ func Face(v View, w words) (Icon, string) {
 	return icon, clip(title, maxTitle)
 }
 
-// stateLine says in a few words how things are, and why if they are not well.
+// stateLine describes the state in a few words, and the reason if something is wrong.
 func stateLine(v View, w words) string {
 	if !v.Reachable {
 		return w.absence(v)
@@ -176,9 +176,9 @@ func Menu(v View, w words) []Item {
 		Item{Title: w.quit, Action: Action{Kind: Quit}})
 }
 
-// endpointItems lists the endpoints: a click copies the address, as that is what
-// a person mostly wants of it. The lines have no submenus of their own, because
-// most desktops open a submenu instead of taking the click.
+// endpointItems lists the endpoints. A click copies the address, since that is what people mostly
+// want. The lines have no submenus, because most desktops would open a submenu instead of handling
+// the click.
 func endpointItems(v View, w words) []Item {
 	if len(v.Endpoints) == 0 {
 		return []Item{{Title: w.noEndpoints, Disabled: true}, {Separator: true}}
@@ -208,15 +208,14 @@ func endpointItems(v View, w words) []Item {
 	return append(items, Item{Separator: true})
 }
 
-// isPage reports whether a browser can open a public URL: one of all names below
-// another has nothing at it.
+// isPage reports whether a browser can open a public URL: a wildcard has nothing at the URL itself.
 func isPage(publicURL string) bool {
 	scheme, host, _ := strings.Cut(publicURL, "://")
 	return (scheme == "http" || scheme == "https") && !wildcard.Is(host)
 }
 
-// endpointTitle is the address, its name if that says more, and its state
-// unless all is well.
+// endpointTitle returns the address, or the name if that says more, and the state unless all is
+// well.
 func endpointTitle(e Endpoint, w words) string {
 	title := e.PublicURL
 	if title == "" {
@@ -245,8 +244,7 @@ func orUnknown(s string, w words) string {
 	return s
 }
 
-// clip shortens s to n characters on one line, but for a break that it has on
-// purpose.
+// clip shortens s to n characters on one line, except for a deliberate line break.
 func clip(s string, n int) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -259,7 +257,7 @@ func clip(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// blank makes a space of a control character.
+// blank replaces a control character with a space.
 func blank(r rune) rune {
 	if unicode.IsControl(r) {
 		return ' '

@@ -2,8 +2,7 @@ package tray
 
 import "fmt"
 
-// Notice is a notification: something that a person wants to hear of without
-// having asked.
+// Notice is a notification: something that a person wants to learn without having asked.
 type Notice struct{ Title, Body string }
 
 // address is a public address of a tunnel.
@@ -11,7 +10,7 @@ type address struct{ tunnelID, publicURL string }
 
 func (e Endpoint) address() address { return address{e.TunnelID, e.PublicURL} }
 
-// lostSince is Lost for a view that comes after another.
+// lostSince returns Lost for a view that follows another.
 func (v View) lostSince(before View) bool {
 	if v.Reachable && v.Status.State != "reconnecting" && v.Status.State != "connecting" {
 		return false
@@ -19,10 +18,10 @@ func (v View) lostSince(before View) bool {
 	return before.Lost || before.Reachable && before.Status.State == "connected"
 }
 
-// Notices returns what is worth telling between two looks: that the connection
-// is lost or back, that the token is refused, and each new public address: one that
-// was seen before is none, as a session that is back has its addresses a little later.
-// What the person has done alone, as pausing, is no news.
+// Notices returns what is worth telling between two looks: that the connection is lost or back,
+// that the token is refused, and each new public address. An address that was seen before is not
+// new, because a restored session has its addresses only a little later. What the person has done
+// themself, such as pausing, is no news.
 func Notices(before, after View, seen map[address]bool, w words) []Notice {
 	var notices []Notice
 	was, is := before.Status.State, after.Status.State
@@ -52,7 +51,7 @@ func Notices(before, after View, seen map[address]bool, w words) []Notice {
 		}
 	}
 	switch {
-	// After a reconnection addresses come back: one word on that is enough.
+	// After a reconnection, addresses come back: one notice for that is enough.
 	case len(fresh) == 0 || len(before.Endpoints) == 0 && was != "connected":
 	case len(fresh) == 1:
 		notices = append(notices, Notice{w.newURL, fresh[0]})

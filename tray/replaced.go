@@ -10,27 +10,26 @@ import (
 	"time"
 )
 
-// ErrReplaced is matched when another program has come into the place of the
-// tray's, by an update: that one is to be started instead.
+// ErrReplaced is matched if an update has replaced the tray's program: the new one should be
+// started instead.
 var ErrReplaced = errors.New("the tray's program has been replaced")
 
 const (
 	programLook = 3 * time.Second
-	// Each third look is a close one, for a program of the same size and time, as
-	// two packages have that were made of one commit.
+	// Every third look is a close one, to detect a program of the same size and time, such as two
+	// packages built from the same commit.
 	closeLooks = 3
-	// programHead is how much of a program a close look reads: what Go's linker
-	// writes there differs from build to build.
+	// programHead is how much of a program a close look reads: what Go's linker writes there
+	// differs from build to build.
 	programHead = 64 << 10
-	// goneLimit is for how long a program may be missing: an installer may remove
-	// the old one, and stop the service, before it lays the new one.
+	// goneLimit is how long a program may be missing: an installer may remove the old one, and stop
+	// the service, before it installs the new one.
 	goneLimit = 2 * time.Minute
 )
 
-// watchProgram looks after the program in file. It returns ErrReplaced once
-// another has been there, unchanged, for two looks; nil if none has been for long,
-// as after a removal; and the error of ctx. What cannot be looked at is not
-// watched.
+// watchProgram watches the program in file. It returns ErrReplaced once a different one has been
+// there, unchanged, for two looks; nil if none has been there for long, as after a removal; or
+// ctx's error. A program that cannot be examined is not watched.
 func watchProgram(ctx context.Context, file string) error {
 	first, err := os.Stat(file)
 	if err != nil {
@@ -72,13 +71,13 @@ func watchProgram(ctx context.Context, file string) error {
 	}
 }
 
-// sameProgram does not compare the files themselves: an installer may have a copy
-// in the program's place meanwhile, which is no other program.
+// sameProgram does not compare file identity: an installer may temporarily put a copy in the
+// program's place, which is the same program.
 func sameProgram(a, b fs.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// otherHead reports whether a program begins in another way than one that is known.
+// otherHead reports whether a program's beginning differs from a known one.
 func otherHead(file, known string) bool {
 	head, err := headOf(file)
 	return known != "" && err == nil && head != known
@@ -99,7 +98,7 @@ func headOf(file string) (string, error) {
 	return string(sum[:]), nil
 }
 
-// readable reports whether nobody keeps the file to themself, as who still writes
+// readable reports whether nobody has the file open exclusively, as a program that is still writing
 // it does on Windows.
 func readable(file string) bool {
 	f, err := os.Open(file)

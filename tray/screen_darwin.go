@@ -12,13 +12,13 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// AppKit ends a program that draws in another thread than the process's first.
-// The main goroutine is on that one now, and would leave it when it first waits.
+// AppKit ends a program that draws on a thread other than the process's first. The main goroutine
+// runs on that one now, and would leave it when it first waits.
 func init() { runtime.LockOSThread() }
 
-// statusBar draws with AppKit, called through the Objective-C runtime, so that
-// no C compiler is needed to build it. All of AppKit is touched in the main
-// thread alone: show only leaves the picture to be drawn and asks for a call.
+// statusBar draws with AppKit, called through the Objective-C runtime, so that building it needs no
+// C compiler. AppKit is only used on the main thread: show merely stores the picture to be drawn
+// and requests a call.
 type statusBar struct {
 	clicks chan<- Action
 
@@ -33,11 +33,11 @@ type statusBar struct {
 	images map[Icon]objc.ID
 }
 
-// mostActions is how many of the newest actions can be clicked. A menu that is open
-// stays as it was while others take its place, and its tags must not become theirs.
+// mostActions is how many of the newest actions can be clicked. A menu that is open stays as it was
+// while others replace it, and its tags must not be reused for theirs.
 const mostActions = 1024
 
-// theBar is the bar that AppKit's calls go to: a class has no closures.
+// theBar is the bar that receives AppKit's calls: a class has no closures.
 var theBar *statusBar
 
 func newScreen(clicks chan<- Action) screen {
@@ -82,8 +82,8 @@ func (b *statusBar) loop(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// finish ends the application's loop, which looks only after an event whether
-// it is to end: so one is posted.
+// finish ends the application's loop, which checks whether to end only after an event; so it posts
+// one.
 func finish() {
 	app := class("NSApplication").Send(sel("sharedApplication"))
 	app.Send(sel("stop:"), objc.ID(0))
@@ -95,7 +95,7 @@ func finish() {
 	app.Send(sel("postEvent:atStart:"), event, true)
 }
 
-// later has the main thread call a method of the target.
+// later makes the main thread call a method of the target.
 func (b *statusBar) later(method string) {
 	b.target.Send(sel("performSelectorOnMainThread:withObject:waitUntilDone:"), sel(method), objc.ID(0), false)
 }
@@ -107,7 +107,7 @@ func (b *statusBar) show(p picture) {
 	b.later("draw:")
 }
 
-// draw shows the picture that waits. It runs in the main thread.
+// draw shows the pending picture. It runs on the main thread.
 func (b *statusBar) draw() {
 	b.mu.Lock()
 	p := b.next
@@ -164,7 +164,7 @@ func (b *statusBar) menu(items []Item) objc.ID {
 	return menu
 }
 
-// clicked runs in the main thread, which must not wait for anybody.
+// clicked runs on the main thread, which must not block.
 func (b *statusBar) clicked(sender objc.ID) {
 	tag := objc.Send[int](sender, sel("tag"))
 	b.mu.Lock()

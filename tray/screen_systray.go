@@ -10,7 +10,7 @@ import (
 	"fyne.io/systray"
 )
 
-// bar draws with the systray library, of which a process has one.
+// bar draws with the systray library, of which a process can have only one instance.
 type bar struct {
 	clicks chan<- Action
 
@@ -35,8 +35,8 @@ func (b *bar) loop(ctx context.Context, ready func()) error {
 	stop := context.AfterFunc(ctx, systray.Quit)
 	defer stop()
 	systray.Run(func() {
-		// The panel reads the icon when the item appears: without one some show
-		// a hole until the first change.
+		// The panel reads the icon when the item appears: without one, some panels show a gap until
+		// the first change.
 		systray.SetTitle("adit")
 		ready()
 	}, nil)
@@ -66,9 +66,9 @@ func (b *bar) show(p picture) {
 	b.items = p.items
 }
 
-// paint sets what the panel shows. On Linux the library panics with the error of
-// the connection when the session bus has just gone; the tray is then about to
-// end by itself, and there is nothing left to draw on.
+// paint sets what the panel shows. On Linux, the library panics with the connection's error if the
+// session bus has just gone; the tray is then about to end by itself, and there is nothing left to
+// draw on.
 func paint(draw func()) {
 	defer func() {
 		switch v := recover().(type) {
@@ -119,7 +119,7 @@ func (b *bar) add(parent *systray.MenuItem, items []Item, done <-chan struct{}) 
 	return lines
 }
 
-// listen passes the clicks on one line on, until the line is gone.
+// listen forwards the clicks on one line until the line is gone.
 func (b *bar) listen(l line, done <-chan struct{}) {
 	for {
 		select {

@@ -39,7 +39,7 @@ func run(stdin, name string, args ...string) error {
 	return nil
 }
 
-// notify passes the texts as arguments, so that nothing in them is code.
+// notify passes the texts as arguments, so that nothing in them is executed.
 func (aqua) notify(n Notice) error {
 	const script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run\n"
 	return run(script, "osascript", "-", n.Title, n.Body)
@@ -49,11 +49,11 @@ func (aqua) open(address string) error { return run("", "open", address) }
 
 func (aqua) copyText(text string) error { return run(text, "pbcopy") }
 
-// panelLook says nothing here: a template image takes the bar's colour.
+// panelLook has nothing to decide: a template image takes the bar's colour.
 func (aqua) panelLook() Look { return LookAny }
 
-// The label of the launch agent that the package installs for everybody, and
-// that a person's own has too.
+// The label of the launch agent that the package installs for everybody; a person's own agent has
+// the same label.
 const agentLabel = "dev.adit.tray"
 
 func ownAgent() (string, error) {
@@ -118,7 +118,7 @@ func (aqua) setStartAtLogin(command []string, on bool) error {
 	return atomicfile.Write(own, []byte(text.String()), 0o644)
 }
 
-// languages returns the person's languages, the dearest first.
+// languages returns the person's languages, in order of preference.
 func languages() []string {
 	out, err := exec.Command("defaults", "read", "-g", "AppleLanguages").Output()
 	if err != nil {

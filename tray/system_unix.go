@@ -27,15 +27,15 @@ const (
 	portalName  = "org.freedesktop.portal.Desktop"
 	// hostPatience is how long a panel that starts with the session may take.
 	hostPatience = 8 * time.Second
-	// openPatience is how long xdg-open may take to say that it opens nothing.
+	// openPatience is how long xdg-open may take to report that it cannot open something.
 	openPatience = 2 * time.Second
 )
 
-// system connects to the person's desktop. Its error matches ErrNoDesktop where
-// there is no session bus.
+// system connects to the person's desktop. Its error matches ErrNoDesktop if there is no session
+// bus.
 func system(clicks chan<- Action, log *slog.Logger) (desk, screen, error) {
-	// Without an address the bus library would start a bus of its own, which
-	// nobody else is on and which outlives this program.
+	// Without an address, the bus library would start its own bus, which nobody else uses and which
+	// outlives this program.
 	if !hasSessionBus() {
 		return nil, nil, ErrNoDesktop
 	}
@@ -59,8 +59,8 @@ func hasSessionBus() bool {
 	return err == nil && info.Mode()&fs.ModeSocket != 0
 }
 
-// watched ends the screen with the session bus, whose end the systray library
-// does not notice, and says so when there is no panel to show the icon.
+// watched ends the screen together with the session bus, whose end the systray library does not
+// notice, and reports if there is no panel to show the icon.
 type watched struct {
 	screen
 	desk *freedesktop
@@ -89,7 +89,7 @@ func (w *watched) loop(ctx context.Context, ready func()) error {
 	return err
 }
 
-// freedesktop is a desktop as freedesktop.org describes it.
+// freedesktop is a desktop that follows freedesktop.org's specifications.
 type freedesktop struct {
 	conn *dbus.Conn
 	log  *slog.Logger
@@ -98,8 +98,8 @@ type freedesktop struct {
 	lastID uint32 // of the notification to be replaced by the next; guarded
 }
 
-// missHost tells once that the desktop has no place for the icon, if it has
-// none for a while. The library shows the icon when a panel comes later.
+// missHost reports, once, that the desktop has no place for the icon, if none appears for a while.
+// The library shows the icon if a panel appears later.
 func (f *freedesktop) missHost(ctx context.Context) {
 	deadline := time.After(hostPatience)
 	for {
@@ -129,8 +129,7 @@ func (f *freedesktop) notify(n Notice) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var id uint32
-	// The body may hold an address with characters that some servers take for
-	// markup.
+	// The body may contain an address with characters that some servers interpret as markup.
 	body := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(n.Body)
 	hints := map[string]dbus.Variant{"desktop-entry": dbus.MakeVariant("adit"), "urgency": dbus.MakeVariant(byte(1))}
 	err := f.conn.Object(notifyName, "/org/freedesktop/Notifications").CallWithContext(ctx,
@@ -190,8 +189,8 @@ func (f *freedesktop) copyText(text string) error {
 	return fmt.Errorf("copy: %w", errors.Join(failed...))
 }
 
-// panelLook follows what the person prefers. Where the desktop says nothing, the
-// panel may be of any colour.
+// panelLook follows the person's preference. If the desktop does not say, the panel may be of any
+// colour.
 func (f *freedesktop) panelLook() Look {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -221,7 +220,7 @@ func (f *freedesktop) setStartAtLogin(command []string, on bool) error {
 	return autostart{}.set(command, on)
 }
 
-// languages returns the person's languages, the dearest first (gettext's order).
+// languages returns the person's languages, in order of preference (gettext's order).
 func languages() []string {
 	var all []string
 	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
@@ -235,5 +234,5 @@ func languages() []string {
 	return nil
 }
 
-// escapeLabel keeps an underscore from being taken for the mark of a key.
+// escapeLabel prevents an underscore from being interpreted as a mnemonic marker.
 func escapeLabel(s string) string { return strings.ReplaceAll(s, "_", "__") }

@@ -62,8 +62,7 @@ type notifyIconData struct {
 	balloonIcon     uintptr
 }
 
-// notify shows a balloon at the icon of the systray library, which it finds by
-// the class of its window.
+// notify shows a balloon at the icon of the systray library, which it finds by its window class.
 func (explorer) notify(n Notice) error {
 	const (
 		nimModify     = 1
@@ -92,8 +91,8 @@ func (explorer) notify(n Notice) error {
 	return nil
 }
 
-// ownWindow returns this process's window of a class, or zero. Other programs
-// with the same library have one of it too.
+// ownWindow returns this process's window of a class, or zero. Other programs that use the same
+// library have such windows too.
 func ownWindow(class *uint16) uintptr {
 	for window := uintptr(0); ; {
 		window, _, _ = findWindow.Call(0, window, uintptr(unsafe.Pointer(class)), 0)
@@ -108,7 +107,7 @@ func ownWindow(class *uint16) uintptr {
 	}
 }
 
-// put writes as much of s as fits, ended by a zero.
+// put writes as much of s as fits, terminated by a zero.
 func put(to []uint16, s string) {
 	text, err := windows.UTF16FromString(strings.ReplaceAll(s, "\x00", " "))
 	if err != nil {
@@ -135,8 +134,8 @@ func (explorer) open(address string) error {
 	return nil
 }
 
-// clipboardWait is how long another program may hold the clipboard, as those do
-// for a moment that keep what was in it, and clipboardPace how often it is asked for.
+// clipboardWait is how long another program may hold the clipboard, as clipboard managers briefly
+// do. clipboardPace is how often to retry.
 const (
 	clipboardWait = time.Second
 	clipboardPace = 20 * time.Millisecond
@@ -151,7 +150,7 @@ func (explorer) copyText(text string) error {
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
-	// The clipboard is open to the thread that has opened it.
+	// The clipboard belongs to the thread that has opened it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for end := time.Now().Add(clipboardWait); ; time.Sleep(clipboardPace) {
@@ -175,8 +174,8 @@ func (explorer) copyText(text string) error {
 		globalFree.Call(memory)
 		return fmt.Errorf("copy: %w", err)
 	}
-	// The memory is the system's, not the collector's, so a number is a safe
-	// way to hold it.
+	// The memory belongs to the system, not to the garbage collector, so a number is a safe way to
+	// hold its address.
 	copy(unsafe.Slice(*(**uint16)(unsafe.Pointer(&place)), len(data)), data)
 	globalUnlock.Call(memory)
 	if ok, _, err := setClipboardData.Call(cfUnicodeText, memory); ok == 0 {
@@ -204,9 +203,9 @@ func (explorer) panelLook() Look {
 	}
 }
 
-// comeBack has the system start command again where it ends this program for an
-// update, as Windows Installer may by the Restart Manager. What ends otherwise
-// stays ended: at login the Run key starts the tray.
+// comeBack makes the system start command again if it ends this program for an update, as Windows
+// Installer may do through the Restart Manager. A program that ends for another reason stays ended:
+// at login the Run key starts the tray.
 func comeBack(command []string) error {
 	const notAfterCrashHangOrReboot = 1 | 2 | 8
 	args := make([]string, len(command)-1)
@@ -223,7 +222,7 @@ func comeBack(command []string) error {
 	return nil
 }
 
-// openShared opens a file without keeping others from replacing it meanwhile.
+// openShared opens a file without preventing others from replacing it in the meantime.
 func openShared(file string) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(file)
 	if err != nil {
@@ -237,7 +236,7 @@ func openShared(file string) (*os.File, error) {
 	return os.NewFile(uintptr(handle), file), nil
 }
 
-// languages returns the person's languages, the dearest first.
+// languages returns the person's languages, in order of preference.
 func languages() []string {
 	names, err := windows.GetUserPreferredUILanguages(windows.MUI_LANGUAGE_NAME)
 	if err != nil {
@@ -246,5 +245,5 @@ func languages() []string {
 	return names
 }
 
-// escapeLabel keeps an ampersand from being taken for the mark of a key.
+// escapeLabel prevents an ampersand from being interpreted as a mnemonic marker.
 func escapeLabel(s string) string { return strings.ReplaceAll(s, "&", "&&") }

@@ -1,7 +1,7 @@
-// Package tray is the companion in the desktop's tray: an icon that says how
-// the daemon is, and a menu for what a person does most. What the menu shows is
-// a pure function of what the daemon says (Menu, Face, Notices); drawing it,
-// and whatever differs between desktops, is behind the small interface screen.
+// Package tray is the companion in the desktop's tray: an icon that shows the daemon's state, and a
+// menu for what people do most. What the menu shows is a pure function of what the daemon reports
+// (Menu, Face, Notices); drawing, and everything that differs between desktops, is behind the small
+// interface screen.
 package tray
 
 import (
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Locked is the state of a daemon that answers and asks for a Bearer token that
-// this person's tray does not have.
+// Locked is the state of a daemon that answers but asks for a Bearer token that this person's tray
+// does not have.
 const Locked = "locked"
 
-// Status is what the tray shows of the daemon. The states are those of the
-// local API, and Locked, of which nothing more is known.
+// Status is what the tray shows of the daemon. The states are those of the local API, and Locked,
+// about which nothing more is known.
 type Status struct {
 	Configured bool
 	State      string
@@ -36,12 +36,12 @@ type Endpoint struct {
 	State     string
 }
 
-// Down is the State of an endpoint whose local service was not reached.
+// Down is the State of an endpoint whose local service could not be reached.
 const Down = "down"
 
-// Daemon is what the tray asks of the local API.
+// Daemon is what the tray needs from the local API.
 type Daemon interface {
-	// Look returns the status and the endpoints as they are now.
+	// Look returns the current status and endpoints.
 	Look(ctx context.Context) (Status, []Endpoint, error)
 	// Order carries out pause, resume or reconnect.
 	Order(ctx context.Context, order string) error
@@ -49,33 +49,32 @@ type Daemon interface {
 	Watch(ctx context.Context, changed func()) error
 }
 
-// Config is what a tray needs.
+// Config configures a tray.
 type Config struct {
 	Daemon Daemon
-	// WebUI returns where the Web UI is now, with a way past its login if it has one.
+	// WebUI returns the current URL of the Web UI, signed in if it has a login.
 	WebUI func(ctx context.Context, place string) (string, error)
-	// StartDaemon starts the daemon that is not running. If nil, it is not offered.
+	// StartDaemon starts the daemon if it is not running. If nil, this is not offered.
 	StartDaemon func(ctx context.Context) error
-	// Command is what starts this tray, for "Start at login". Once another program
-	// is in the place of the one it begins with, Run returns ErrReplaced.
+	// Command is what starts this tray, for "Start at login". Once its program has been replaced
+	// with another one, Run returns ErrReplaced.
 	Command []string
 	// Version is shown by About.
 	Version string
-	// Log is where troubles go. If nil, nowhere.
+	// Log receives problems. If nil, they are not logged.
 	Log *slog.Logger
 }
 
-// ErrNoDesktop is matched when there is no desktop session to show an icon in.
+// ErrNoDesktop is matched if there is no desktop session in which to show an icon.
 var ErrNoDesktop = errors.New("there is no desktop session here (no session bus): open the Web UI in a browser instead")
 
 // errSessionEnded ends Run without an error: the person has logged out.
 var errSessionEnded = errors.New("the desktop session has ended")
 
-// screen draws what it is told. A click is sent on the channel that it was
-// made with.
+// screen draws what it is given. Clicks are sent on the channel with which it was created.
 type screen interface {
-	// loop runs in the goroutine that Run was called in, which some desktops
-	// insist on. It calls ready once and returns when ctx ends.
+	// loop runs in the goroutine that called Run, as some desktops require. It calls ready once and
+	// returns when ctx ends.
 	loop(ctx context.Context, ready func()) error
 	show(p picture)
 }
@@ -90,7 +89,7 @@ type desk interface {
 	panelLook() Look
 }
 
-// picture is all that is to be seen.
+// picture is everything that can be seen.
 type picture struct {
 	icon  Icon
 	look  Look
@@ -98,9 +97,8 @@ type picture struct {
 	items []Item
 }
 
-// Run shows the tray until the person quits it, ctx ends, the desktop's session
-// does, or the program is removed or replaced. It is to be called in the main
-// goroutine.
+// Run shows the tray until the person quits it, ctx or the desktop session ends, or the program is
+// removed or replaced. It must be called in the main goroutine.
 func Run(ctx context.Context, config Config) error {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -126,7 +124,7 @@ type companion struct {
 	clicks chan Action
 	words  words
 
-	// Touched by keep alone.
+	// Used only by keep.
 	view    View
 	seen    map[address]bool // what was there at any look
 	shown   picture
@@ -167,16 +165,15 @@ func (c *companion) run(ctx context.Context) error {
 	return err
 }
 
-// How often the daemon is looked at without an event: seldom while its stream
-// of events is open, often while it is missing; and how long it has to answer.
+// How often to look at the daemon without an event: rarely while its event stream is open, often
+// while it is missing; and how long it has to answer.
 const (
 	idleLook    = 30 * time.Second
 	missingLook = 2 * time.Second
 	lookTime    = 5 * time.Second
 )
 
-// keep shows each change and carries out each click, until ctx ends or the
-// person quits.
+// keep shows each change and carries out each click, until ctx ends or the person quits.
 func (c *companion) keep(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	signal := func() {
@@ -235,8 +232,8 @@ func (c *companion) watch(ctx context.Context, changed func()) {
 	}
 }
 
-// look asks the daemon and shows what has changed. The first look tells nobody
-// anything: what is there at the start is no news.
+// look asks the daemon and shows what has changed. The first look sends no notifications: what is
+// there at the start is no news.
 func (c *companion) look(ctx context.Context, first bool) {
 	before := c.view
 	if time.Since(c.loginAt) >= idleLook { // not for each event: some desktops run a program for it
@@ -249,7 +246,7 @@ func (c *companion) look(ctx context.Context, first bool) {
 	if ctx.Err() != nil {
 		return
 	}
-	// Where nobody is, the system says so at once.
+	// If nobody is there, the system says so at once.
 	c.view.Silent = err != nil && asking.Err() != nil
 	if err == nil {
 		c.view.Reachable, c.view.Status, c.view.Endpoints = true, status, endpoints
@@ -283,8 +280,8 @@ func (c *companion) tell(n Notice) {
 	}
 }
 
-// act carries out what was clicked. What goes wrong is told to the person, who
-// is waiting for something to happen.
+// act carries out what was clicked. Errors are shown to the person, who is waiting for something to
+// happen.
 func (c *companion) act(ctx context.Context, action Action) {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()

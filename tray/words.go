@@ -2,7 +2,7 @@ package tray
 
 import "strings"
 
-// words are the texts of one language.
+// words are the texts in one language.
 type words struct {
 	notRunning, silent, startDaemon, openWebUI, enterToken string
 	pause, resume, reconnect, atLogin, about, quit         string
@@ -68,8 +68,7 @@ var chinese = words{
 	endpointStates: map[string]string{"starting": "启动中", "waiting": "等待连接", "stopped": "已停止", "failed": "出错", Down: "服务不可达"},
 }
 
-// wordsFor returns the texts for the first of a person's languages that there
-// are texts for.
+// wordsFor returns the texts for the first of a person's languages that has any.
 func wordsFor(languages []string) words {
 	for _, l := range languages {
 		l = strings.ToLower(l)

@@ -6,13 +6,12 @@ import (
 	"path"
 )
 
-// maxLeaf is how many paths one leaf of a tree holds; more would need inner
-// nodes, which no package of ours does.
+// maxLeaf is how many paths one leaf of a tree holds; more would need inner nodes, which none of
+// our packages does.
 const maxLeaf = 256
 
-// BOM returns the tree's bill of materials, which the installer compares with
-// the payload and keeps as the receipt: a BOMStore with the variables BomInfo,
-// Paths, HLIndex, VIndex and Size64.
+// BOM returns the tree's bill of materials, which the installer compares with the payload and keeps
+// as the receipt: a BOMStore with the variables BomInfo, Paths, HLIndex, VIndex and Size64.
 func (t Tree) BOM(when time32) ([]byte, error) {
 	if len(t)+1 > maxLeaf {
 		return nil, fmt.Errorf("a package of %d paths: at most %d are supported", len(t)+1, maxLeaf)
@@ -47,14 +46,14 @@ func (t Tree) BOM(when time32) ([]byte, error) {
 	return s.bytes(), nil
 }
 
-// time32 is a time as the store has it: seconds since 1970.
+// time32 is a time in the store's format: seconds since 1970.
 type time32 uint32
 
 // Seconds makes a time for BOM.
 func Seconds(unix int64) time32 { return time32(unix) }
 
-// pathInfo is BOMPathInfo2: 1 a file, 2 a folder; then architecture, mode,
-// owner, group, time, size, and a file's POSIX checksum.
+// pathInfo is BOMPathInfo2: 1 for a file, 2 for a folder; then architecture, mode, owner, group,
+// time, size, and a file's POSIX checksum.
 func pathInfo(f File, when time32) []byte {
 	kind, sum := byte(1), cksum(f.Data)
 	if f.Dir {
@@ -69,7 +68,7 @@ func pathInfo(f File, when time32) []byte {
 	return append(out, be(0)...) // no name of a link
 }
 
-// cksum is the checksum of POSIX cksum(1): a CRC over the data and its length.
+// cksum returns the checksum of POSIX cksum(1): a CRC over the data and its length.
 func cksum(data []byte) uint32 {
 	const poly = 0x04c11db7
 	crc := uint32(0)
@@ -92,7 +91,7 @@ func cksum(data []byte) uint32 {
 	return ^crc
 }
 
-// bomStore is blocks that are known by number, some of them by name.
+// bomStore is a list of blocks, identified by number and in some cases by name.
 type bomStore struct {
 	blocks [][]byte
 	names  []struct {
@@ -113,7 +112,7 @@ func (s *bomStore) name(name string, block uint32) {
 	}{name, block})
 }
 
-// tree adds a tree of one leaf, whose entries are pairs of value and key.
+// tree adds a tree with one leaf, whose entries are pairs of value and key.
 func (s *bomStore) tree(blockSize uint32, pairs []uint32) uint32 {
 	leaf := binary.BigEndian.AppendUint16(nil, 1)
 	leaf = binary.BigEndian.AppendUint16(leaf, uint16(len(pairs)/2))
@@ -127,8 +126,7 @@ func (s *bomStore) tree(blockSize uint32, pairs []uint32) uint32 {
 	return s.add(append(head, 0))
 }
 
-// bytes lays the store out: a header, the blocks, the table of blocks, and the
-// table of names.
+// bytes encodes the store: a header, the blocks, the table of blocks, and the table of names.
 func (s *bomStore) bytes() []byte {
 	const headerSize = 512
 	out := make([]byte, headerSize)
@@ -169,7 +167,7 @@ func (s *bomStore) bytes() []byte {
 	return out
 }
 
-// be returns numbers as bytes, the highest byte first.
+// be returns numbers in big-endian order.
 func be(numbers ...uint32) []byte {
 	var out []byte
 	for _, n := range numbers {

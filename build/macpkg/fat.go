@@ -11,8 +11,8 @@ import (
 // of Apple's own processors.
 const fatAlign = 14
 
-// Universal joins executables for several processors into one (mach-o/fat.h).
-// The slices stay as they are, with their signatures.
+// Universal joins executables for several processors into one (mach-o/fat.h). The slices remain
+// unchanged, including their signatures.
 func Universal(slices ...[]byte) ([]byte, error) {
 	header := binary.BigEndian.AppendUint32(nil, macho.MagicFat)
 	header = binary.BigEndian.AppendUint32(header, uint32(len(slices)))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// File is a file or a folder of a package. Paths are relative and have slashes.
+// File is a file or a folder of a package. Paths are relative and use slashes.
 type File struct {
 	Path string
 	Mode uint32 // permissions
@@ -16,12 +16,12 @@ type File struct {
 	Data []byte
 }
 
-// Tree is what a package lays down: its files with all folders above them, in
-// the order in which both archive and bill of materials have them.
+// Tree is what a package installs: its files with all folders above them, in the order that both
+// the archive and the bill of materials use.
 type Tree []File
 
-// NewTree adds the folders that files lie in. Those that are not listed belong
-// to root and the group of the first file in them.
+// NewTree adds the folders that contain the files. Folders that are not listed belong to root and
+// the group of the first file in them.
 func NewTree(files []File) Tree {
 	have := map[string]bool{}
 	for _, f := range files {
@@ -45,10 +45,10 @@ func NewTree(files []File) Tree {
 	return tree
 }
 
-// order sorts a folder right before what is in it.
+// order sorts a folder directly before its contents.
 func order(p string) string { return strings.ReplaceAll(p, "/", "\x00") }
 
-// mode is the file's mode with its type, as stat has it.
+// mode returns the file's mode with its type, as in stat.
 func (f File) mode() uint32 {
 	if f.Dir {
 		return 0o040000 | f.Mode

@@ -17,9 +17,9 @@ type Member struct {
 	Members []Member
 }
 
-// Xar returns a xar archive: a header of 28 bytes, a compressed table of
-// contents in XML, and the heap, which begins with the table's SHA-1. The
-// members are stored as they are, because they are compressed already.
+// Xar returns a xar archive: a header of 28 bytes, a compressed table of contents in XML, and the
+// heap, which begins with the table's SHA-1. The members are stored uncompressed, because they are
+// compressed already.
 func Xar(members []Member, when time.Time) ([]byte, error) {
 	const checksumSize = sha1.Size
 	var toc, heap bytes.Buffer

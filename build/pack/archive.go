@@ -23,7 +23,7 @@ type entry struct {
 	mode int64
 }
 
-// archives makes one archive a platform, for people who want no installer.
+// archives makes one archive per platform, for people who do not want an installer.
 func (p *packer) archives(context.Context) error {
 	instructions, err := p.instructions()
 	if err != nil {
@@ -52,8 +52,8 @@ func (p *packer) archives(context.Context) error {
 	return nil
 }
 
-// instructions writes docs/install.md as it is read where it lies alone, and
-// returns the file.
+// instructions writes a version of docs/install.md that can be read on its own, and returns the
+// file.
 func (p *packer) instructions() (string, error) {
 	text, err := os.ReadFile(filepath.Join(p.root, "docs/install.md"))
 	if err != nil {
@@ -63,11 +63,11 @@ func (p *packer) instructions() (string, error) {
 	return file, os.WriteFile(file, alone(text, "docs"), 0o644)
 }
 
-// link is one in a Markdown text to something that may lie beside it.
+// link matches a link in a Markdown text to something that may lie next to it.
 var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
 
-// alone makes of each link in a document of that folder that leads to another
-// file of the sources the name of that file.
+// alone replaces each link in a document of that folder to another file of the sources with the
+// name of that file.
 func alone(document []byte, folder string) []byte {
 	return link.ReplaceAllFunc(document, func(found []byte) []byte {
 		part := link.FindSubmatch(found)
@@ -80,7 +80,7 @@ func alone(document []byte, folder string) []byte {
 	})
 }
 
-// level is how hard the compressor tries.
+// level returns the compression level.
 func (p *packer) level() int {
 	if p.quick {
 		return flate.BestSpeed

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// The platform that pack runs on, whose program it can ask.
+// The platform that pack runs on; programs built for it can be run.
 const (
 	hostOS   = runtime.GOOS
 	hostArch = runtime.GOARCH

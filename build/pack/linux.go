@@ -14,7 +14,7 @@ import (
 	"adit/service"
 )
 
-// content is a file of a Linux package, in nfpm's words.
+// content is a file of a Linux package, in nfpm's format.
 type content struct {
 	Src  string    `json:"src,omitempty"`
 	Dst  string    `json:"dst"`
@@ -112,8 +112,8 @@ func (p *packer) writeNFPM(file, arch, kind string, contents []content) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// scripts lays the packages' scripts out with the release's time: in an apk they
-// have that of their files, which is that of the checkout.
+// scripts writes the packages' scripts with the release's time: in an apk they have the times of
+// their files, which would be those of the checkout.
 func (p *packer) scripts() (dir string, err error) {
 	dir = filepath.Join(p.work, "scripts")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -135,7 +135,7 @@ func (p *packer) scripts() (dir string, err error) {
 	return dir, nil
 }
 
-// linuxContents lays out what a Linux package has beside the program.
+// linuxContents lists what a Linux package contains in addition to the program.
 func (p *packer) linuxContents(ctx context.Context, exe, dir string) ([]content, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -206,15 +206,14 @@ func configType(dst string) string {
 	return ""
 }
 
-// zshFolders are where zsh looks for completions of packages: Debian has a folder
-// of its own.
+// zshFolders are where zsh looks for completions from packages: Debian has its own folder.
 var zshFolders = map[string]string{
 	"deb": "/usr/share/zsh/vendor-completions",
 	"rpm": "/usr/share/zsh/site-functions", "apk": "/usr/share/zsh/site-functions", "archlinux": "/usr/share/zsh/site-functions",
 }
 
-// completions asks the program itself, built for this machine, for the shells'
-// completions and its commands' manual pages. A program that has none prints none.
+// completions runs the program itself, built for this machine, to get the shells' completions and
+// its commands' manual pages. A program that has none prints none.
 func (p *packer) completions(ctx context.Context, dir, mtime string) []content {
 	exe := p.exe(hostOS, hostArch)
 	var contents []content
@@ -259,7 +258,7 @@ func (p *packer) changelog() string {
 		strings.Replace(p.release.Version, "-", "~", 1), p.release.Version, p.release.Commit, p.release.Time.Format(time.RFC1123Z))
 }
 
-// gzipped compresses a file beside itself, without its name and time.
+// gzipped writes a compressed copy next to a file, without its name and time.
 func gzipped(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

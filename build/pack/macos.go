@@ -13,8 +13,8 @@ import (
 	"adit/service"
 )
 
-// macPackage makes the installer package for both kinds of Mac: the app, the
-// launch daemon and the launch agent of the tray.
+// macPackage makes the installer package for both kinds of Mac: the app, the launch daemon and the
+// tray's launch agent.
 func (p *packer) macPackage(context.Context) error {
 	var slicesOf [][]byte
 	if len(p.archesOn("darwin")) == 0 {

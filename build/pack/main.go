@@ -1,13 +1,13 @@
-// Command pack builds adit for every platform on one Linux machine and makes
-// what people install: archives, Linux packages, Windows installers and the
-// macOS package, with checksums, a bill of materials and signatures.
+// Command pack builds adit for every platform on one Linux machine and produces what people
+// install: archives, Linux packages, Windows installers and the macOS package, with checksums, a
+// bill of materials and signatures.
 //
 //	go run ./build/pack            everything, into dist
-//	go run ./build/pack -only deb  only what is named: archive, deb, rpm, apk, archlinux, nsis, msi, pkg
+//	go run ./build/pack -only deb  only the kind named: archive, deb, rpm, apk, archlinux, nsis, msi, pkg
 //
-// The same sources give the same bytes: times are those of the commit, and
-// nothing of the machine goes in. Signing is the one exception, and is left out
-// unless a certificate is given.
+// The same sources give the same bytes: timestamps are the commit's, and nothing from the build
+// machine is included. Signatures are the one exception; they are omitted unless a certificate is
+// given.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 // kinds are the things that can be made, in the order of making.
 var kinds = []string{"archive", "deb", "rpm", "apk", "archlinux", "nsis", "msi", "pkg"}
 
-// packer is one run.
+// packer is one run of pack.
 type packer struct {
 	root    string // of the sources
 	out     string // where the results go
@@ -46,7 +46,7 @@ type packer struct {
 	made []string // guarded by mu
 }
 
-// release is what is made.
+// release is the release to build.
 type release struct {
 	Version string // as semantic versioning has it, without v
 	Commit  string
@@ -149,14 +149,14 @@ func (p *packer) all(ctx context.Context) error {
 
 func (p *packer) wants(kind string) bool { return slices.Contains(p.only, kind) }
 
-// add notes a result, which the checksums will cover.
+// add records a result, which the checksums will cover.
 func (p *packer) add(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made = append(p.made, name)
 }
 
-// findRoot returns the folder of the module.
+// findRoot returns the module's folder.
 func findRoot() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -169,7 +169,7 @@ func findRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// describe asks git what is released. Without a tag it is a development version.
+// describe asks git which release this is. Without a tag, it is a development version.
 func describe(ctx context.Context, root, version string) (release, error) {
 	git := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()
@@ -200,8 +200,7 @@ func describe(ctx context.Context, root, version string) (release, error) {
 	return release{Version: version, Commit: commit, Time: when.UTC()}, nil
 }
 
-// numbers returns the version as three numbers, which is all that some formats
-// can hold.
+// numbers returns the version as three numbers, which is all that some formats can hold.
 func (r release) numbers() string {
 	core, _, _ := strings.Cut(r.Version, "-")
 	core, _, _ = strings.Cut(core, "+")
@@ -212,8 +211,8 @@ func (r release) numbers() string {
 	return strings.Join(parts[:3], ".")
 }
 
-// after returns the first three numbers behind those of the version. What is no
-// number counts as none.
+// after returns the numbers of the version with the last one increased by one. If that is not a
+// number, it counts as zero.
 func (r release) after() string {
 	numbers := r.numbers()
 	i := strings.LastIndexByte(numbers, '.') + 1

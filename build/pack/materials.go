@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// component is a part of the program, in CycloneDX's words.
+// component is a part of the program, in CycloneDX's format.
 type component struct {
 	Type    string `json:"type"`
 	Ref     string `json:"bom-ref,omitempty"`
@@ -26,8 +26,8 @@ type hash struct {
 	Content   string `json:"content"`
 }
 
-// materials writes the bill of materials: each module that is in the program,
-// as the program itself says (CycloneDX 1.6).
+// materials writes the bill of materials: each module in the program, as recorded in the program
+// itself (CycloneDX 1.6).
 func (p *packer) materials() error {
 	info, err := buildinfo.ReadFile(p.exe("linux", p.arches[0]))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // ({F29F85E0-4FF9-1068-AB91-08002B27B3D9}, [MS-OLEPS] 2.21 and 3.1).
 var summaryFormat = []byte{0xe0, 0x85, 0x9f, 0xf2, 0xf9, 0x4f, 0x68, 0x10, 0xab, 0x91, 0x08, 0x00, 0x2b, 0x27, 0xb3, 0xd9}
 
-// steadyFile gives an MSI the package code and the time that belong to its
-// release, where wixl has put a random one and the time of making.
+// steadyFile gives an MSI a package code and time derived from its release, replacing wixl's random
+// code and the time of the build.
 func steadyFile(file, code string, when time.Time) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -27,7 +27,7 @@ func steadyFile(file, code string, when time.Time) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// steady changes the summary information in place: it stays as long as it was.
+// steady changes the summary information in place, without changing its length.
 func steady(data []byte, code string, when time.Time) error {
 	const (
 		revision = 9 // the package code
@@ -41,8 +41,7 @@ func steady(data []byte, code string, when time.Time) error {
 	if at < 28 || bytes.Contains(data[at+1:], summaryFormat) || at+20 > len(data) {
 		return errors.New("the installer's summary was not found")
 	}
-	// The place is told from the beginning of the stream, where 28 bytes come
-	// before the format.
+	// The offset is relative to the start of the stream, which is 28 bytes before the format.
 	begin := at - 28 + int(binary.LittleEndian.Uint32(data[at+16:]))
 	if begin+8 > len(data) || begin < at {
 		return errors.New("the installer's summary is cut off")
@@ -80,7 +79,7 @@ func steady(data []byte, code string, when time.Time) error {
 	return nil
 }
 
-// fileTime returns the 100 ns since 1601.
+// fileTime returns the time in units of 100 ns since 1601.
 func fileTime(t time.Time) uint64 {
 	const from1601to1970 = 11_644_473_600
 	return uint64(t.Unix()+from1601to1970) * 10_000_000

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// armv7 is 32-bit ARM with a unit for floating-point numbers, which Debian calls
-// armhf: a Raspberry Pi from the second on under a 32-bit system. Linux alone has
-// programs for it.
+// armv7 is 32-bit ARM with a floating-point unit, which Debian calls armhf, such as a Raspberry Pi
+// 2 or later with a 32-bit system. Only Linux programs are built for it.
 const armv7 = "armv7"
 
-// architectures are what programs are built for, by the names that they have in
-// files, in `adit version` and in a manifest of `adit update`.
+// architectures are the architectures that programs are built for, by their names in file names, in
+// `adit version` and in the manifest of `adit update`.
 var architectures = []string{"amd64", "arm64", armv7}
 
 // parseArches reads a list of architectures.
@@ -26,12 +25,12 @@ func parseArches(list string) ([]string, error) {
 	return arches, nil
 }
 
-// archesOn returns the architectures of this run that system has programs for.
+// archesOn returns the architectures of this run for which there are programs on system.
 func (p *packer) archesOn(system string) []string {
 	return slices.DeleteFunc(slices.Clone(p.arches), func(arch string) bool { return arch == armv7 && system != "linux" })
 }
 
-// target is what the compiler is told of an architecture.
+// target returns the compiler's settings for an architecture.
 func target(arch string) []string {
 	if arch == armv7 {
 		return []string{"GOARCH=arm", "GOARM=7"}
@@ -39,8 +38,8 @@ func target(arch string) []string {
 	return []string{"GOARCH=" + arch}
 }
 
-// packageArch is what nfpm calls an architecture. It makes of that what each kind
-// of package has for it, as armhf, armv7hl, armv7 and armv7h of arm7.
+// packageArch returns nfpm's name for an architecture. nfpm translates it for each kind of package,
+// such as arm7 to armhf, armv7hl, armv7 and armv7h.
 func packageArch(arch string) string {
 	if arch == armv7 {
 		return "arm7"

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// prepare builds each program that any of the results needs, once and before
-// all of them, so that what follows can go on side by side.
+// prepare builds each program that any of the results needs, once and before everything else, so
+// that the remaining steps can run in parallel.
 func (p *packer) prepare(ctx context.Context) error {
 	begin := time.Now()
 	systems := []string{"linux"} // the bill of materials is read from it
@@ -29,7 +29,7 @@ func (p *packer) prepare(ctx context.Context) error {
 		}
 	}
 	type platform struct{ system, arch string }
-	// The machine's own program tells its completions and manual pages.
+	// The program for this machine prints its completions and manual pages.
 	platforms := []platform{{hostOS, hostArch}}
 	for _, system := range systems {
 		for _, arch := range p.archesOn(system) {
@@ -38,8 +38,8 @@ func (p *packer) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	// Two at a time: the compiler uses all of the machine's processors by itself,
-	// but linking, the most of it when little has changed, uses one.
+	// Two at a time: the compiler uses all of the machine's processors by itself, but linking,
+	// which is most of the work if little has changed, uses one.
 	var builders sync.WaitGroup
 	next, errs := make(chan platform), make([]error, 2)
 	for i := range errs {
@@ -60,8 +60,8 @@ func (p *packer) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// prepareOne builds one program. Those for Windows are signed here, so that
-// archives and installers bring the same files.
+// prepareOne builds one program. Those for Windows are signed here, so that archives and installers
+// contain the same files.
 func (p *packer) prepareOne(ctx context.Context, system, arch string) error {
 	if system != "windows" {
 		return p.build(ctx, system, arch)
@@ -78,7 +78,7 @@ func (p *packer) prepareOne(ctx context.Context, system, arch string) error {
 		if err := p.sign.windows(ctx, p, file); err != nil {
 			return fmt.Errorf("windows/%s: %w", arch, err)
 		}
-		// The MSI's cabinet notes it.
+		// The MSI's cabinet records it.
 		if err := os.Chtimes(file, p.release.Time, p.release.Time); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (p *packer) prepareOne(ctx context.Context, system, arch string) error {
 	return nil
 }
 
-// together runs all steps at once and returns what went wrong in any.
+// together runs all steps concurrently and returns their errors.
 func together(ctx context.Context, steps []func(context.Context) error) error {
 	errs := make([]error, len(steps))
 	var running sync.WaitGroup

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// signing is with what the results are signed. Empty: not at all, and pack says so.
+// signing holds the keys and certificates for signatures. If empty, nothing is signed, and pack
+// says so.
 type signing struct {
 	certificate string // PEM, for Windows programs and installers
 	key         string
@@ -41,7 +42,7 @@ func (s signing) windows(ctx context.Context, p *packer, file string) error {
 	return os.Rename(signed, file)
 }
 
-// list signs the list of checksums, and so all that it lists.
+// list signs the list of checksums, and thereby everything in it.
 func (s signing) list(ctx context.Context, p *packer, file string) error {
 	signature := file + ".asc"
 	if err := os.Remove(signature); err != nil && !os.IsNotExist(err) {

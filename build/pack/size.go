@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// What people download and what they get is to stay below these.
+// Limits for the size of downloads and of what they install.
 const (
 	programLimit = 40 << 20
 	setupLimit   = 16 << 20
 )
 
-// noteSizes says plainly what has grown beyond its limit.
+// noteSizes reports what has grown beyond its limit.
 func (p *packer) noteSizes() {
 	note := func(file string, limit int64) {
 		if info, err := os.Stat(file); err == nil && info.Size() > limit {

@@ -10,8 +10,8 @@ import (
 	"adit/internal/windowed"
 )
 
-// windowsInstallers makes the setup program, which brings both architectures,
-// and one MSI an architecture for managed machines.
+// windowsInstallers makes the setup program, which contains both architectures, and one MSI per
+// architecture for managed machines.
 func (p *packer) windowsInstallers(ctx context.Context) error {
 	dirs := map[string]string{}
 	for _, arch := range p.archesOn("windows") {
@@ -54,7 +54,7 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 		}
 		name := "adit-" + p.release.Version + "-" + wixArch + ".msi"
 		out := filepath.Join(p.out, name)
-		// wixl takes only paths that begin at its source.
+		// wixl only accepts paths that begin at its source.
 		dir, err := filepath.Rel(p.work, dirs[arch])
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (p *packer) windowsInstallers(ctx context.Context) error {
 
 func trayFile(exe string) string { return filepath.Join(filepath.Dir(exe), "adit-tray.exe") }
 
-// trayProgram is the same program as exe without a console window.
+// trayProgram returns the same program as exe without a console window.
 func (p *packer) trayProgram(exe string) (string, error) {
 	data, err := os.ReadFile(exe)
 	if err != nil {
@@ -98,8 +98,7 @@ func (p *packer) trayProgram(exe string) (string, error) {
 	return tray, os.WriteFile(tray, data, 0o755)
 }
 
-// identity returns a GUID that is the same for the same release (RFC 9562,
-// version 5).
+// identity returns a GUID that depends only on the release and its arguments (RFC 9562, version 5).
 func (p *packer) identity(what, arch string) string {
 	sum := sha1.Sum([]byte("dev.adit " + what + " " + arch + " " + p.release.Version + " " + p.release.Commit))
 	id := sum[:16]

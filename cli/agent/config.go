@@ -61,7 +61,7 @@ func mistakeText(e client.ConfigError) string {
 	return text
 }
 
-// settingText is a setting's value as a person reads it.
+// settingText formats a setting's value for a person.
 func settingText(value any) string {
 	list, ok := value.([]any)
 	if !ok {

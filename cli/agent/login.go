@@ -17,7 +17,7 @@ import (
 	"adit/localapi/client"
 )
 
-// maxToken bounds what is read of a token from the standard input.
+// maxToken bounds how much of a token is read from standard input.
 const maxToken = 4096
 
 // LoginCommand is adit login.
@@ -71,7 +71,7 @@ client is refused.`,
 			})
 			var refusal *client.Error
 			if errors.As(err, &refusal) && refusal.Code == client.ErrorCodeRelayUnreachable {
-				// What doctor tries is the relay in force, if there is one.
+				// doctor would test the relay of the current token, if there is one.
 				return errors.New(refusal.Message + "; nothing was changed, so try again when it answers")
 			}
 			if err != nil {

@@ -69,8 +69,8 @@ func LogsCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 
 var levels = []client.LogLevel{client.LogLevelDebug, client.LogLevelInfo, client.LogLevelWarn, client.LogLevelError}
 
-// followLogs shows what there is and what comes. What there is it asks for once the
-// events have begun, so that no line comes between the two; one may come by both.
+// followLogs shows the existing lines and then new ones. It asks for the existing ones once the
+// event stream has begun, so that no line is lost between the two; one may arrive by both.
 func followLogs(ctx context.Context, std *stdio.Streams, c *client.Client, q client.LogQuery) error {
 	var shown map[string]bool
 	key := func(line client.LogEntry) string { return line.Time.String() + line.Message }
@@ -125,5 +125,5 @@ func writeLog(std *stdio.Streams, line client.LogEntry) error {
 	return err
 }
 
-// logColumns is how much of a line of the log has its time and level.
+// logColumns is the width of the time and level in a log line.
 const logColumns = len("2006-01-02 15:04:05 ERROR ")

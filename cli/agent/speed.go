@@ -57,7 +57,7 @@ func writeSpeeds(w io.Writer, speeds client.SpeedReport) {
 	}
 }
 
-// speedText is what was measured of a transport.
+// speedText describes the measurements of one transport.
 func speedText(s client.Speed) string {
 	if s.Error != "" {
 		return "not measured: " + s.Error

@@ -1,6 +1,6 @@
-// Package agent has the commands that show how the agent and its daemon are, and have
-// its session otherwise: its token, status, endpoints, settings, log and diagnosis. Its
-// tunnels are tunnel's.
+// Package agent contains the commands that show the state of the agent and its daemon and that
+// manage its session: token, status, endpoints, settings, log and diagnosis. Commands on tunnels
+// are in package tunnel.
 package agent
 
 import (
@@ -45,14 +45,14 @@ func StatusCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 
 func roundTrip(ms float64) string { return span.Text(time.Duration(ms * float64(time.Millisecond))) }
 
-// RefusedForNow reports whether the relay may take the token again: a new one is not
+// RefusedForNow reports whether the relay may accept the token again later, so that no new one is
 // needed.
 func RefusedForNow(st client.Status) bool {
 	return st.State == "rejected" && strings.Contains(st.LastError, forNow)
 }
 
-// forNow is said of a token that the relay may take again, as of a client whose time
-// has ended, which its operator may give more: a new one is not needed.
+// forNow describes a token that the relay may accept again later, such as that of a client whose
+// time has ended and whose operator may extend it: no new one is needed.
 const forNow = "refuses the token for now"
 
 func writeStatus(w io.Writer, st client.Status) {
@@ -82,7 +82,7 @@ func writeStatus(w io.Writer, st client.Status) {
 	}
 }
 
-// StateText is the state with what belongs to it.
+// StateText returns the state with its details.
 func StateText(st client.Status) string {
 	if !st.Connected {
 		return st.State
@@ -129,7 +129,7 @@ func sessionCommand(std *stdio.Streams, find *daemon.Finder, name, short string,
 	}
 }
 
-// StateReason is the state with why it is not connected.
+// StateReason returns the state with the reason why it is not connected.
 func StateReason(st client.Status) string {
 	if st.LastError != "" && !st.Connected {
 		return st.State + ": " + visible.Text(st.LastError)

@@ -1,4 +1,4 @@
-// Package browser shows a page in the browser of the person at this machine.
+// Package browser opens a page in the browser of the user at this machine.
 package browser
 
 import (
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// patience is how long a program may take to say that it opens nothing. Some stay as
+// patience is how long a program may take to report that it cannot open the page. Some run for as
 // long as the browser does.
 const patience = 2 * time.Second
 
-// Open shows a page in the person's browser. The link is a secret only
-// until it is used, and it is used at once. Where nothing opens it, as on a machine
-// without a desktop, the error says what was tried.
+// Open opens a page in the user's browser. A sign-in link is a secret only until it is used, and it
+// is used at once. If nothing opens the page, as on a machine without a desktop, the error says
+// what was tried.
 func Open(ctx context.Context, url string) error { return openWith(ctx, url, exec.LookPath) }
 
 func openWith(ctx context.Context, url string, find func(program string) (path string, err error)) error {
@@ -37,7 +37,7 @@ func openWith(ctx context.Context, url string, find func(program string) (path s
 	return failed
 }
 
-// start has cmd open a page, and goes on when it has, or may have.
+// start lets cmd open a page, and returns once it has, or may have.
 func start(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package command is the manners of a command line: how commands are grouped, what
-// they may be given, what is said of a wrong one, how their help reads, and the exit
-// codes. What the commands are and do is others'.
+// Package command defines the conventions of the command line: how commands are grouped, which
+// arguments they accept, how mistakes are reported, how help reads, and the exit codes. What each
+// command is and does is left to the other packages.
 package command
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group is a command that only has others.
+// Group returns a command that only has subcommands.
 func Group(use, short, long string, children ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use: use, Short: short, Long: long,
@@ -19,8 +19,8 @@ func Group(use, short, long string, children ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// Args checks how many there are, and names those that are missing. In names,
-// what may be left out stands in square brackets at the end.
+// Args checks the number of arguments, and names missing ones. In names, optional arguments come
+// last, in square brackets.
 func Args(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -36,7 +36,7 @@ func Args(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
-// CheckLimit refuses a --limit that nothing can have.
+// CheckLimit refuses an impossible --limit.
 func CheckLimit(n int) error {
 	if n < 1 {
 		return Usagef("--limit must be 1 or more, not %d", n)
@@ -44,7 +44,7 @@ func CheckLimit(n int) error {
 	return nil
 }
 
-// QuotedTag is an ETag with its quotes, which a shell may have taken.
+// QuotedTag returns an ETag with its quotes, which a shell may have removed.
 func QuotedTag(etag string) string {
 	if etag == "" || etag == "*" || strings.HasSuffix(etag, `"`) {
 		return etag

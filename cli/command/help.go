@@ -13,7 +13,7 @@ import (
 	"adit/cli/terminal"
 )
 
-// fitHelp breaks the help's lists of commands and flags where the screen ends.
+// fitHelp wraps the help's lists of commands and flags to the width of the screen.
 func fitHelp(root *cobra.Command, std *stdio.Streams) {
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -29,9 +29,9 @@ func fitHelp(root *cobra.Command, std *stdio.Streams) {
 	})
 }
 
-// usageOfGroups leaves out of the usage of each group that it could run without a
-// command. A template of our own could say so, and would have the linker keep
-// every method of the program: docs/decisions/0012-pages-without-templates.md.
+// usageOfGroups removes from the usage of each group the claim that it could run without a
+// subcommand. A custom template could do this too, but would force the linker to keep every method
+// in the program: docs/decisions/0012-pages-without-templates.md.
 func usageOfGroups(root *cobra.Command) {
 	plain := root.UsageFunc()
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
@@ -48,11 +48,11 @@ func usageOfGroups(root *cobra.Command) {
 	})
 }
 
-// StaysAsItIs belongs to the help of a command that changes something.
+// StaysAsItIs is part of the help of commands that change something.
 const StaysAsItIs = "Settings that no flag names stay as they are."
 
-// WithoutDefaults takes from the flags' help what holds where something is made: a
-// change leaves what no flag names as it is.
+// WithoutDefaults removes the defaults from the flags' help: they apply to something new, but a
+// change leaves whatever no flag names as it is.
 func WithoutDefaults(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		f.Usage = ofNew.ReplaceAllString(f.Usage, "")
@@ -62,14 +62,14 @@ func WithoutDefaults(flags *pflag.FlagSet) {
 	})
 }
 
-// ofNew is what a flag's help says of a new one.
+// ofNew matches the default in a flag's help.
 var ofNew = regexp.MustCompile(` \(default [^)]*\)`)
 
-// listed is the beginning of a line that lists a command or a flag, up to what is
-// said of it.
+// listed matches the beginning of a line that lists a command or a flag, up to its description.
 var listed = regexp.MustCompile(`^ {2,}\S.*? {3,}`)
 
-// fitted is text with such lines broken between words, each under its beginning.
+// fitted returns text with such lines wrapped between words, each continuing below the start of its
+// description.
 func fitted(text string, columns int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -20,18 +20,18 @@ const (
 	ExitUsage  = 2
 )
 
-// ErrQuiet ends a command that has already said what is wrong.
+// ErrQuiet ends a command that has already reported what is wrong.
 var ErrQuiet = errors.New("said already")
 
-// Finish gives a tree of commands that is whole its manners: --json, help, the
-// commands help and completion, and what is said of wrong flags.
+// Finish adds the common conventions to a complete tree of commands: --json, help, the commands
+// help and completion, and messages for wrong flags.
 func Finish(root *cobra.Command, std *stdio.Streams) {
 	root.SetFlagErrorFunc(flagMistake)
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
 	root.PersistentFlags().BoolVar(&std.JSON, "json", false, "print JSON instead of text")
-	// A flag is named as its config key; hyphens are taken too.
+	// Flags are named like their config keys; hyphens are accepted too.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "-", "_"))
 	})
@@ -53,9 +53,8 @@ func Finish(root *cobra.Command, std *stdio.Streams) {
 	fitHelp(root, std)
 }
 
-// Run runs one command line, without the program's name, in a tree that Finish has
-// seen, and returns the exit code. What explain says of an error goes to std.Err, on
-// one line.
+// Run runs one command line, without the program's name, in a tree that Finish has prepared, and
+// returns the exit code. It writes what explain says about an error to std.Err, on one line.
 func Run(ctx context.Context, root *cobra.Command, std *stdio.Streams, args []string, explain func(error) string) int {
 	var began bool
 	watch(root, &began)
@@ -82,7 +81,7 @@ func Run(ctx context.Context, root *cobra.Command, std *stdio.Streams, args []st
 	return ExitFailed
 }
 
-// watch notes when a command has been understood and begins.
+// watch records when a command line has been understood and its command begins.
 func watch(cmd *cobra.Command, began *bool) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

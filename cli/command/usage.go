@@ -21,7 +21,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
-// usageHelp is the command that shows how cmd is used.
+// usageHelp returns the command that shows how to use cmd.
 func usageHelp(cmd *cobra.Command) string {
 	if cmd.Name() == "help" && len(cmd.Commands()) == 0 {
 		cmd = cmd.Root()
@@ -29,7 +29,7 @@ func usageHelp(cmd *cobra.Command) string {
 	return "adit help" + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().CommandPath())
 }
 
-// flagMistake says what is wrong with a flag in a person's words.
+// flagMistake says in plain words what is wrong with a flag.
 func flagMistake(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -66,7 +66,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 	return Usagef("%s", err)
 }
 
-// NoCommand is the error for a command that cmd does not have.
+// NoCommand returns the error for a subcommand that cmd does not have.
 func NoCommand(cmd *cobra.Command, name string) error {
 	names := childNames(cmd)
 	if like := nearest.Of(name, names); like != "" {
@@ -78,7 +78,7 @@ func NoCommand(cmd *cobra.Command, name string) error {
 	return Usagef("%s has no command %q", cmd.CommandPath(), name)
 }
 
-// needsCommand is a command that only has others, and is called without one that it has.
+// needsCommand is run by a command that only has subcommands, if none of them was given.
 func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return NoCommand(cmd, args[0])
@@ -96,7 +96,7 @@ func childNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// describe is adit help: the page of the command that args name.
+// describe is adit help: it shows the page of the command that args name.
 func describe(cmd *cobra.Command, args []string) error {
 	about, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {

@@ -1,5 +1,5 @@
-// Package completion tells the shells what an argument or a flag of each command can
-// be. What tunnels there are it asks the daemon, for no longer than a person waits.
+// Package completion tells shells the possible values of each command's arguments and flags. It
+// asks the daemon which tunnels exist, and waits no longer for the answer than a person would.
 package completion
 
 import (
@@ -17,11 +17,11 @@ import (
 	"adit/localapi/client"
 )
 
-// completeTime is how long a person who presses Tab waits at most.
+// completeTime is how long a person who presses Tab waits, at most.
 const completeTime = 2 * time.Second
 
-// Offer tells the shells what an argument of each command can be: a tunnel, a
-// file, or nothing that could be listed. Without it they offer files everywhere.
+// Offer tells shells what an argument of each command can be: a tunnel, a file, or nothing that
+// could be listed. Without it, shells would offer files everywhere.
 func Offer(cmd *cobra.Command, find *daemon.Finder) {
 	switch {
 	case cmd.ValidArgsFunction != nil || strings.Contains(cmd.Use, "FILE"):
@@ -36,8 +36,8 @@ func Offer(cmd *cobra.Command, find *daemon.Finder) {
 	}
 }
 
-// flagValues are what flags of these names can be; with a command's name before it,
-// those of that command.
+// flagValues are the possible values of flags by name; a name preceded by a command's applies only
+// to that command.
 var flagValues = map[string][]cobra.Completion{
 	"kind":           {"http", "flow"},
 	"level":          {"debug", "info", "warn", "error"},
@@ -51,7 +51,7 @@ var flagValues = map[string][]cobra.Completion{
 	"start proxy_protocol": {"accept", "require", "off"}, // a relay's own
 }
 
-// offerValue is Offer for the value of a flag.
+// offerValue is like Offer for the value of a flag.
 func offerValue(cmd *cobra.Command, f *pflag.Flag, find *daemon.Finder) {
 	if _, known := cmd.GetFlagCompletionFunc(f.Name); known || f.NoOptDefVal != "" { // as those that are on or off
 		return
@@ -71,12 +71,12 @@ func offerValue(cmd *cobra.Command, f *pflag.Flag, find *daemon.Finder) {
 	case strings.Contains(f.Usage, "file"), strings.HasPrefix(f.Name, "tls_"):
 		return // the shells offer files
 	}
-	// It fails for a flag that has one, or is not the command's.
+	// This fails for a flag that has a function already, or that is not the command's own.
 	_ = cmd.RegisterFlagCompletionFunc(f.Name, fits)
 }
 
-// tunnels lists the daemon's tunnels: by name where that says which, else
-// by id. With no daemon there is nothing to list.
+// tunnels lists the daemon's tunnels: by name if that is unique, else by id. Without a daemon there
+// is nothing to list.
 func tunnels(find *daemon.Finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 && strings.HasSuffix(cmd.Use, " TUNNEL") {
@@ -102,8 +102,8 @@ func tunnels(find *daemon.Finder) cobra.CompletionFunc {
 	}
 }
 
-// From lists what ask has of the daemon. With no daemon, or none that answers
-// in time, there is nothing to list.
+// From lists what ask gets from the daemon. Without a daemon, or if it does not answer in time,
+// there is nothing to list.
 func From(cmd *cobra.Command, find *daemon.Finder, ask func(context.Context, *client.Client) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	parent := cmd.Context()
 	if parent == nil {

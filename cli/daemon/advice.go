@@ -13,8 +13,8 @@ import (
 	"adit/service"
 )
 
-// installed is the service's state; empty if nobody can say, or if another
-// daemon than the service is meant.
+// installed returns the service's state; empty if it is unknown, or if a daemon other than the
+// service is meant.
 func installed() service.Status {
 	if os.Getenv(paths.EnvState) != "" {
 		return service.Status{}
@@ -26,7 +26,7 @@ func installed() service.Status {
 	return s
 }
 
-// howToStart is what to do about a daemon that does not run.
+// howToStart says what to do about a daemon that is not running.
 func howToStart(s service.Status) string {
 	switch s.State {
 	case service.Stopped:
@@ -39,7 +39,7 @@ func howToStart(s service.Status) string {
 	return "start it with `adit start`"
 }
 
-// Explain turns an error into the sentence that a person reads.
+// Explain turns an error into the sentence that the user reads.
 func Explain(err error) string {
 	var refusal *client.Error
 	var file *fs.PathError
@@ -77,8 +77,8 @@ func Explain(err error) string {
 	return err.Error()
 }
 
-// WithoutToken is err, and where it says that there is no token, why the daemon has
-// none of use: that of ADIT_AUTH_TOKEN may be mistyped.
+// WithoutToken returns err. If err says that there is no token, it says instead why the daemon has
+// no usable one: for example, ADIT_AUTH_TOKEN may be mistyped.
 func WithoutToken(ctx context.Context, c *client.Client, err error) error {
 	if !client.IsCode(err, client.ErrorCodeNotConfigured) {
 		return err

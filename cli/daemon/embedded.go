@@ -12,8 +12,7 @@ import (
 	"adit/service"
 )
 
-// RunInside runs the person's daemon in this process. Its log is kept by the
-// local API alone.
+// RunInside runs the user's daemon in this process. Only the local API keeps its log.
 func RunInside(ctx context.Context, runBy string, ready func()) error {
 	folders, err := paths.Person()
 	if err != nil {
@@ -25,7 +24,7 @@ func RunInside(ctx context.Context, runBy string, ready func()) error {
 	}.Run(ctx)
 }
 
-// Embedded is a daemon in a command's own process; there may be none.
+// Embedded is a daemon in a command's own process, if it runs one.
 type Embedded struct {
 	run   func(ctx context.Context, runBy string, ready func()) error
 	runBy string // the command
@@ -34,8 +33,8 @@ type Embedded struct {
 	ended chan error // gets why it ended; nil while none runs
 }
 
-// ClientOrEmbedded finds the daemon for a command. Where none runs, and none is installed
-// that should, own has one run in this process until own.End.
+// ClientOrEmbedded finds the daemon for a command. If none is running, and none is installed that
+// should be, own runs one in this process until own.End.
 func (f *Finder) ClientOrEmbedded(ctx context.Context, runBy string) (_ *client.Client, own *Embedded, err error) {
 	own = &Embedded{run: f.Inside, runBy: runBy}
 	c, err := f.Client(ctx)
@@ -43,28 +42,28 @@ func (f *Finder) ClientOrEmbedded(ctx context.Context, runBy string) (_ *client.
 		return c, own, err
 	}
 	beginErr := own.begin(ctx)
-	// Where it could not begin, another may have been sooner.
+	// If it could not start, another one may have been faster.
 	if c, err = f.Client(ctx); err != nil {
 		return nil, own, cmp.Or(beginErr, own.End(), err)
 	}
 	return c, own, nil
 }
 
-// nobodyThere reports whether no daemon runs, and nothing else is at its address.
+// nobodyThere reports whether no daemon is running, and nothing else is at its address.
 func nobodyThere(err error) bool {
 	return errors.Is(err, client.ErrNotRunning) && !errors.Is(err, client.ErrSilent) && !errors.Is(err, client.ErrForeign)
 }
 
-// mayRunInside reports whether a command may run the daemon itself: a service that
-// does not run is to be started, because it has the machine's token and tunnels.
+// mayRunInside reports whether a command may run the daemon itself. A service that is not running
+// should be started instead, because it has the machine's token and tunnels.
 func mayRunInside(s service.Status) bool { return s.State == "" || s.State == service.NotInstalled }
 
-// Runs reports whether the daemon was begun, and not ended by us.
+// Runs reports whether the daemon was started here, and not ended by us.
 func (e *Embedded) Runs() bool { return e.ended != nil }
 
-// begin runs the daemon, and returns once it answers.
+// begin starts the daemon, and returns once it answers.
 func (e *Embedded) begin(ctx context.Context) error {
-	// It outlasts ctx: the command has its tunnel removed after Ctrl-C.
+	// The daemon outlives ctx: the command has its tunnel removed after Ctrl-C.
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- e.run(life, e.runBy, func() { close(ready) }) }()
@@ -81,7 +80,7 @@ func (e *Embedded) begin(ctx context.Context) error {
 	}
 }
 
-// Failed is why the daemon has ended by itself; nil while it runs.
+// Failed returns why the daemon has ended by itself; nil while it is running.
 func (e *Embedded) Failed() error {
 	select {
 	case err := <-e.ended:
@@ -95,19 +94,19 @@ func (e *Embedded) Failed() error {
 	}
 }
 
-// TakeOver runs the daemon in place of another command's that has ended, and
-// reports whether it does. Of those that want to, one does.
+// TakeOver runs the daemon in place of another command's that has ended, and reports whether it
+// does. If several commands try, one of them does.
 func (e *Embedded) TakeOver(ctx context.Context, before client.Status) bool {
 	return before.RunBy != "" && !e.Runs() && e.begin(ctx) == nil
 }
 
-// Gone reports whether err says that the daemon, which another command ran, has
-// ended with that: the tunnels of all commands ended with it.
+// Gone reports whether err means that the daemon has ended together with the command that ran it;
+// the tunnels of all commands have ended with it.
 func (e *Embedded) Gone(before client.Status, err error) bool {
 	return before.RunBy != "" && !e.Runs() && nobodyThere(err)
 }
 
-// End ends the daemon, if one was begun.
+// End ends the daemon, if one was started.
 func (e *Embedded) End() error {
 	if !e.Runs() {
 		return nil

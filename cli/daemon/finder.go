@@ -1,6 +1,6 @@
-// Package daemon is how a command reaches the daemon of this machine: it finds the
-// one that is meant, runs one itself where none runs, waits while that is busy, and
-// says what to do where it cannot be had. What is asked of it is the commands' own.
+// Package daemon connects a command to the daemon of this machine. It finds the right daemon, runs
+// one itself if none is running, waits while the daemon is busy, and says what to do if there is
+// none to be had. What to ask the daemon is left to the commands.
 package daemon
 
 import (
@@ -17,18 +17,18 @@ import (
 	"adit/localapi/client"
 )
 
-// Finder finds the daemon that is meant.
+// Finder finds the daemon that a command should use.
 type Finder struct {
 	Getenv func(string) string
-	// Inside runs a daemon as a part of a command, whose name is runBy, until ctx
-	// ends, and calls ready once it answers. Nil: no command does that.
+	// Inside runs a daemon as a part of the command named runBy until ctx ends, and calls ready
+	// once it answers. If nil, commands cannot do that.
 	Inside func(ctx context.Context, runBy string, ready func()) error
 
 	found string // the state folder of the daemon that Client found; empty: none said where it is
 }
 
-// Client finds the running daemon: the person's own, else the service's, else
-// whoever answers at the usual address.
+// Client finds the running daemon: the user's own, else the service's, else whatever answers at the
+// usual address.
 func (f *Finder) Client(ctx context.Context) (*client.Client, error) {
 	var hangs error
 	for _, at := range f.installations() {
@@ -53,8 +53,8 @@ func (f *Finder) Client(ctx context.Context) (*client.Client, error) {
 	return f.usual(ctx, client.DefaultURL)
 }
 
-// Moved returns the daemon that Client found if it has come back at another address than
-// that of c; else nil.
+// Moved returns the daemon that Client found if it has come back at an address other than that of
+// c; else nil.
 func (f *Finder) Moved(ctx context.Context, c *client.Client) *client.Client {
 	for _, at := range f.installations() {
 		if at.State != f.found {
@@ -67,8 +67,8 @@ func (f *Finder) Moved(ctx context.Context, c *client.Client) *client.Client {
 	return nil
 }
 
-// usual is the daemon at the usual address. Nobody says that who answers there is
-// one: no stored token is shown.
+// usual returns the daemon at the usual address. Nothing proves that whatever answers there is a
+// daemon, so no stored token is sent.
 func (f *Finder) usual(ctx context.Context, url string) (*client.Client, error) {
 	c := client.New(url, f.options()...)
 	if _, err := c.Probe(ctx); err != nil {
@@ -77,7 +77,7 @@ func (f *Finder) usual(ctx context.Context, url string) (*client.Client, error) 
 	return c, nil
 }
 
-// installations are the folders of the daemons that may run here.
+// installations returns the folders of the daemons that may be running here.
 func (f *Finder) installations() []paths.Folders {
 	var all []paths.Folders
 	if person, err := paths.Person(); err == nil {
@@ -85,14 +85,13 @@ func (f *Finder) installations() []paths.Folders {
 	}
 	if f.Getenv(paths.EnvState) == "" {
 		service := paths.Service()
-		// Most people may not enter the service's state folder: where it answers
-		// is told to everybody elsewhere.
+		// Most people may not enter the service's state folder; its address is published elsewhere.
 		all = append(all, service, paths.Folders{Config: service.Config, State: paths.Public()})
 	}
 	return all
 }
 
-// options are those of a client for the daemon of one of the installations.
+// options returns the client options for the daemon of one of the installations.
 func (f *Finder) options(of ...paths.Folders) []client.Option {
 	opts := []client.Option{client.WithUserAgent("adit/" + buildinfo.Get().Version)}
 	token := f.Getenv("ADIT_BEARER_TOKEN")
@@ -107,11 +106,11 @@ func (f *Finder) options(of ...paths.Folders) []client.Option {
 	return opts
 }
 
-// maxToken bounds what is read of a token.
+// maxToken bounds how much of a token is read.
 const maxToken = 4096
 
-// configuredBearer is the Bearer token that adit.toml in dir sets; empty if it
-// sets none or may not be read by whoever asks.
+// configuredBearer returns the Bearer token that adit.toml in dir sets; empty if there is none, or
+// if the user may not read it.
 func configuredBearer(dir string) string {
 	file, err := config.Load(dir)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"adit/localapi/client"
 )
 
-// RemoveTimeout is how long a tunnel that nobody wants any more has to be given
-// back, as that of a short form after Ctrl-C.
+// RemoveTimeout is how long giving back a tunnel that nobody wants any more may take, such as that
+// of a short form after Ctrl-C.
 const RemoveTimeout = 10 * time.Second
 
-// busyTries and busyWait bound how long a command waits for another's change.
+// busyTries and busyWait bound how long a command waits for somebody else's change.
 const (
 	busyTries = 20
 	busyWait  = 250 * time.Millisecond
 )
 
-// Patiently does it again while another change is being made.
+// Patiently repeats do while another change is in progress.
 func Patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		v, err := do()

@@ -1,6 +1,6 @@
-// Package definition is what a tunnel may be said to be on a command line, as flags and
-// as the name of a local service, and how one is written for a person. Which tunnels
-// there may be is the daemon's to say.
+// Package definition describes a tunnel on the command line: the flags and the local service name
+// that define one, and how a tunnel is written for a person. The daemon decides which tunnels are
+// valid.
 package definition
 
 import (
@@ -10,7 +10,7 @@ import (
 	"adit/localapi/client"
 )
 
-// Flags are the flags of what may be said of a tunnel.
+// Flags are the flags that define a tunnel.
 type Flags struct {
 	Kind string // the type; a short form sets it
 
@@ -39,7 +39,7 @@ func (f *Flags) Shared(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.inspect, "inspect", true, "show traffic in the inspector")
 }
 
-// All adds the flags of a tunnel that is made or changed for good.
+// All adds the flags for creating or changing a lasting tunnel.
 func (f *Flags) All(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kind, "type", "", "http, https, tls, tcp or udp (default https)")
 	flags.StringVar(&f.localIP, "local_ip", "", "address of the local service (default 127.0.0.1)")
@@ -47,7 +47,7 @@ func (f *Flags) All(flags *pflag.FlagSet) {
 	f.Shared(flags)
 }
 
-// Create is the tunnel that the flags say.
+// Create returns the tunnel that the flags define.
 func (f *Flags) Create() client.TunnelCreate {
 	in := client.TunnelCreate{
 		Type: client.TunnelType(f.Kind), Mode: client.TunnelMode(f.mode), LocalIP: f.localIP, LocalPort: f.localPort,
@@ -61,7 +61,7 @@ func (f *Flags) Create() client.TunnelCreate {
 	return in
 }
 
-// Update has the fields whose flags were given.
+// Update returns the fields whose flags were given.
 func (f *Flags) Update(flags *pflag.FlagSet) client.TunnelUpdate {
 	var in client.TunnelUpdate
 	given := func(name string, set func()) {
@@ -87,7 +87,7 @@ func (f *Flags) Update(flags *pflag.FlagSet) client.TunnelUpdate {
 	return in
 }
 
-// SetLocal takes the local service that a command's argument names.
+// SetLocal sets the local service from a command's argument.
 func (f *Flags) SetLocal(text string) error {
 	local, err := parseLocal(text)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"adit/localapi/client"
 )
 
-// headerFlag collects what is said of header fields as curl has it: "Name: value"
-// sets a field, "Name:" removes it. An empty one says that none is changed.
+// headerFlag collects header changes in curl's format: "Name: value" sets a field, "Name:" removes
+// it. An empty flag means that no field is changed.
 type headerFlag struct{ fields client.HeaderChanges }
 
 // String implements pflag.Value; there is no default to show.

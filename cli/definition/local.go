@@ -9,20 +9,18 @@ import (
 	"adit/cli/command"
 )
 
-// localService is where a local service is, as a person names it: 3000,
-// nas.lan:80 or https://nas.lan.
+// localService is a local service as a user writes it: 3000, nas.lan:80 or https://nas.lan.
 type localService struct {
 	scheme string // empty without a URL
 	ip     string // empty for a port alone
 	port   int
 }
 
-// schemePorts are the ports that a URL need not name.
+// schemePorts are the default ports of URL schemes.
 var schemePorts = map[string]int{"http": 80, "h2c": 80, "https": 443}
 
-// parseLocal reads PORT, HOST:PORT for a service that is not on 127.0.0.1, or its
-// URL, which is what one finds in the browser. Whether the scheme is one that the
-// daemon speaks is left to it.
+// parseLocal parses PORT, HOST:PORT for a service that is not on 127.0.0.1, or its URL, as copied
+// from a browser. Whether the daemon supports the scheme is left to the daemon.
 func parseLocal(text string) (localService, error) {
 	if strings.HasPrefix(text, "unix:") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") {
 		return localService{}, command.Usagef("%q is a file; a tunnel needs the port of a local service, such as 3000 or nas.lan:80", text)
@@ -66,8 +64,8 @@ func parseLocal(text string) (localService, error) {
 	return s, nil
 }
 
-// withoutPort reports whether a URL's host stands alone: a number does not, which
-// is a port of this machine.
+// withoutPort reports whether a URL's host has no port. A bare number is not a host but a port on
+// this machine.
 func withoutPort(at string) bool {
 	if strings.HasPrefix(at, "[") {
 		return strings.HasSuffix(at, "]")

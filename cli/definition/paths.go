@@ -13,10 +13,9 @@ import (
 	"adit/localapi/client"
 )
 
-// pathFlag collects paths that lead to local services of their own: /api=8080,
-// /api=host:port or /api=https://host:port, with ",strip" behind for one whose service
-// is asked without the path, and ",host=NAME" for one that sees this Host. An empty one
-// says that there is none.
+// pathFlag collects paths that lead to their own local services: /api=8080, /api=host:port or
+// /api=https://host:port. ",strip" after it removes the path from requests to the service, and
+// ",host=NAME" sets the Host that it sees. An empty flag means that there are none.
 type pathFlag struct{ paths []client.TunnelPath }
 
 // String implements pflag.Value; there is no default to show.
@@ -59,7 +58,7 @@ func (f *pathFlag) Set(text string) error {
 	return nil
 }
 
-// pathWords takes what is said behind a path and its service.
+// pathWords parses the options after a path and its service.
 func pathWords(text string) (rest string, p client.TunnelPath) {
 	for {
 		at := strings.LastIndexByte(text, ',')
@@ -79,7 +78,7 @@ func pathWords(text string) (rest string, p client.TunnelPath) {
 	}
 }
 
-// PathText is a path with where it leads.
+// PathText returns a path and where it leads.
 func PathText(p client.TunnelPath) string {
 	to := net.JoinHostPort(p.LocalIP, strconv.Itoa(p.LocalPort))
 	if p.LocalScheme != "" && p.LocalScheme != client.LocalSchemeHTTP {

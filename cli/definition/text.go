@@ -12,12 +12,12 @@ import (
 	"adit/localapi/client"
 )
 
-// LocalText is where a tunnel's local service is.
+// LocalText returns the address of a tunnel's local service.
 func LocalText(t client.Tunnel) string {
 	return net.JoinHostPort(t.LocalIP, strconv.Itoa(t.LocalPort))
 }
 
-// Write writes all of a tunnel.
+// Write writes all details of a tunnel.
 func Write(w io.Writer, t client.Tunnel) {
 	row := func(name, value string) {
 		if value != "" {
@@ -50,6 +50,6 @@ func Write(w io.Writer, t client.Tunnel) {
 	row("ID", t.ID)
 }
 
-// ShortLocal is the address of a local service as commands take it: of one on
-// this machine the port alone.
+// ShortLocal returns the address of a local service as commands accept it: just the port if it is
+// on this machine.
 func ShortLocal(text string) string { return strings.TrimPrefix(text, "127.0.0.1:") }

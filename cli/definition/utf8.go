@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// errNotUTF8 is what bytes of another encoding are refused with, as those of a terminal
-// in Latin-1: in JSON they would become other characters.
+// errNotUTF8 refuses bytes in another encoding, such as those of a Latin-1 terminal: in JSON they
+// would become other characters.
 var errNotUTF8 = errors.New("it must be UTF-8")
 
-// textFlag is a text of UTF-8.
+// textFlag is a flag with UTF-8 text.
 type textFlag string
 
 // String implements pflag.Value.

@@ -1,5 +1,5 @@
-// Package dev runs all of adit on this machine's loopback for a first look: a relay, the
-// daemon and two tunnels, in a temporary folder and until it is ended.
+// Package dev runs all of adit on this machine's loopback for a first look: a relay, the daemon and
+// two tunnels, in a temporary folder that lasts until the command ends.
 package dev
 
 import (
@@ -28,15 +28,15 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// options are the parameters of adit dev. An empty address takes the
-// favoured one, or any free one if that is taken.
+// options are the parameters of adit dev. An empty address stands for the preferred one, or any
+// free one if that is taken.
 type options struct {
 	port                                                               int // 0: the sample page
 	httpListen, tunnelListen, edgeHTTPListen, edgeHTTPSListen, console string
 	verbose                                                            bool
 }
 
-// addresses is what adit dev --json prints once all of it answers.
+// addresses is what adit dev --json prints once everything answers.
 type addresses struct {
 	WebUI      string     `json:"web_ui"`
 	Console    string     `json:"console"`
@@ -53,7 +53,7 @@ type publicURLs struct {
 	HTTPS string `json:"https"`
 }
 
-// patience is how long the whole may take to answer.
+// patience is how long everything may take to answer.
 const patience = 60 * time.Second
 
 // Command is adit dev.
@@ -90,9 +90,9 @@ All data is in a temporary folder, which Ctrl-C removes.`,
 	return cmd
 }
 
-// favour returns addr as it is, or, if empty, the favoured address or a free one.
-// That of port, which is to be published, is left to its service: what is not
-// there yet may be started later.
+// favour returns addr unchanged or, if it is empty, the preferred address or a free one. It avoids
+// port, which is to be published and is left to its service: a service that is not running yet may
+// be started later.
 func favour(addr, favoured string, port int) (string, error) {
 	published := "127.0.0.1:" + strconv.Itoa(port)
 	if addr != "" {
@@ -155,8 +155,8 @@ func run(ctx context.Context, std *stdio.Streams, opts options) error {
 	return errors.Join(err, group.Wait())
 }
 
-// start starts relay, daemon and sample page in group, and says where they
-// are once they answer.
+// start starts the relay, the daemon and the sample page in group, and reports their addresses once
+// they answer.
 func start(ctx context.Context, std *stdio.Streams, group *errgroup.Group, opts options, dir string, log *slog.Logger) error {
 	cfg := config.Defaults()
 	cfg.Domain, cfg.PublicHost, cfg.DataDir = "localhost", "127.0.0.1", filepath.Join(dir, "relay")
@@ -216,7 +216,7 @@ func start(ctx context.Context, std *stdio.Streams, group *errgroup.Group, opts 
 	return nil
 }
 
-// publish waits for the daemon's session and makes the two tunnels.
+// publish waits for the daemon's session and creates the two tunnels.
 func publish(ctx context.Context, state string, port int, report *addresses) error {
 	var daemon *client.Client
 	if err := poll(ctx, func() error {
@@ -247,8 +247,8 @@ func publish(ctx context.Context, state string, port int, report *addresses) err
 	return nil
 }
 
-// awaitAnswers waits until both public URLs answer. What the origin says is its
-// own: any answer but the relay's "no such tunnel" will do.
+// awaitAnswers waits until both public URLs answer. What the origin says does not matter: any
+// answer but the relay's "no such tunnel" will do.
 func awaitAnswers(ctx context.Context, report addresses) error {
 	roots := x509.NewCertPool()
 	pem, err := os.ReadFile(report.CAFile)
@@ -274,7 +274,7 @@ func awaitAnswers(ctx context.Context, report addresses) error {
 	return nil
 }
 
-// poll repeats try until it succeeds; when ctx ends it returns try's last error.
+// poll repeats try until it succeeds; if ctx ends, it returns try's last error.
 func poll(ctx context.Context, try func() error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

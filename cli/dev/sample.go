@@ -21,7 +21,7 @@ import (
 //go:embed sample.html
 var sampleHTML []byte
 
-// samplePage is the local service that adit dev publishes if it is given none.
+// samplePage is the local service that adit dev publishes if it is not given one.
 type samplePage struct{ listener net.Listener }
 
 func newSamplePage() (*samplePage, error) {
@@ -51,7 +51,7 @@ func (p *samplePage) serve(ctx context.Context) error {
 	return nil
 }
 
-// loopbackVisitor is an HTTP client that finds every name on loopback.
+// loopbackVisitor returns an HTTP client that resolves every name to loopback.
 func loopbackVisitor(roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		Timeout: 10 * time.Second,
@@ -88,7 +88,7 @@ func listens(ctx context.Context, port int) bool {
 	return true
 }
 
-// print tells a person where everything is; what is what the tunnels publish.
+// print tells the user where everything is; what is what the tunnels publish.
 func (r addresses) print(w io.Writer, what string) {
 	fmt.Fprintf(w, `adit is running on this machine. Ctrl-C stops it and leaves nothing behind.
 
@@ -107,8 +107,8 @@ Try:
 `, what, r.PublicURLs.HTTP, r.PublicURLs.HTTPS, r.WebUI, r.Console, r.AdminToken, r.PublicURLs.HTTP, oneWord(r.CAFile), r.PublicURLs.HTTPS)
 }
 
-// oneWord returns a path as one word of a command line, of any system's shell: the
-// folder for temporary files has the person's name in it on Windows.
+// oneWord returns a path as one word of a command line in any system's shell: on Windows, the
+// folder for temporary files contains the user's name.
 func oneWord(path string) string {
 	if strings.ContainsAny(path, " '&();") {
 		return `"` + path + `"`

@@ -1,5 +1,5 @@
-// Package guard says on a command line who is let in to a tunnel from its first visitor
-// on. What a policy may say is package policy's, and what it means the relay's.
+// Package guard provides the flags that say who may visit a tunnel, starting with its first
+// visitor. What a policy may contain is defined by package policy, and what it means by the relay.
 package guard
 
 import (
@@ -18,10 +18,10 @@ import (
 	"adit/localapi/client"
 )
 
-// UserName is the name of whoever visits with a password.
+// UserName is the user name of visitors with a password.
 const UserName = "guest"
 
-// Flags say who is let in.
+// Flags say who may visit.
 type Flags struct {
 	makeUp       bool
 	passwordFile string
@@ -29,30 +29,30 @@ type Flags struct {
 	file         string
 }
 
-// Guarded is what Flags come to.
+// Guarded is the result of Flags.
 type Guarded struct {
 	Policy   json.RawMessage // nil: everybody is let in
 	Password string          // that UserName has; empty: none is asked for
 }
 
-// AddAllow adds the flag that says which addresses are let in.
+// AddAllow adds the flag for the addresses that may visit.
 func (f *Flags) AddAllow(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.allow, "allow", nil, "allow only this address or CIDR; may be repeated")
 }
 
-// Add adds the flags of a tunnel of any type.
+// Add adds the flags for a tunnel of any type.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	f.AddAllow(flags)
 	flags.StringVar(&f.file, "policy", "", "JSON file with an access policy, see adit tunnel policy; - is standard input")
 }
 
-// AddPassword adds those of a tunnel whose visitors can be asked for a password.
+// AddPassword adds the flags for a tunnel whose visitors can be asked for a password.
 func (f *Flags) AddPassword(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.makeUp, "password", false, "ask visitors for a password, which is generated and printed here")
 	flags.StringVar(&f.passwordFile, "password_file", "", "ask visitors for the password in this file; - is standard input")
 }
 
-// Read makes a policy of what the flags say for a tunnel of a type and a mode.
+// Read makes a policy from the flags for a tunnel of a given type and mode.
 func (f *Flags) Read(std *stdio.Streams, in client.TunnelCreate) (got Guarded, err error) {
 	asks := f.makeUp || f.passwordFile != ""
 	switch {
@@ -96,7 +96,7 @@ func (f *Flags) Read(std *stdio.Streams, in client.TunnelCreate) (got Guarded, e
 	return got, err
 }
 
-// Password is the password of a file, or one that is made up.
+// Password returns the password in a file, or a generated one.
 func Password(std *stdio.Streams, makeUp bool, file string) (string, error) {
 	switch {
 	case makeUp && file != "":

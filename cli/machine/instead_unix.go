@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// runInstead has another program take this one's place. It returns only if that
-// cannot be done.
+// runInstead replaces this process with another program. It returns only if that fails.
 func runInstead(command []string) error {
 	if err := syscall.Exec(command[0], command, os.Environ()); err != nil {
 		return fmt.Errorf("run %s: %w", command[0], err)
@@ -18,5 +17,5 @@ func runInstead(command []string) error {
 	return nil
 }
 
-// endTrays ends all trays. Here nothing holds a program that runs.
+// endTrays ends all trays. It does nothing here, because a running program does not lock its file.
 func endTrays(context.Context) error { return nil }

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// runInstead has another program take this one's place, which is to end when
-// this returns.
+// runInstead starts another program in place of this one, which must end when it returns.
 func runInstead(command []string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	if err := cmd.Start(); err != nil {
@@ -19,7 +18,7 @@ func runInstead(command []string) error {
 	return cmd.Process.Release()
 }
 
-// endTrays ends all trays, of whoever they are.
+// endTrays ends all trays, whoever runs them.
 func endTrays(ctx context.Context) error {
 	system, err := windows.GetSystemDirectory()
 	if err != nil {

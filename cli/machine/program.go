@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// executable is the program's file, without links that may be moved away.
+// executable returns the program's file, with links resolved, because they may change.
 func executable() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package machine has the commands that concern the program on this machine: the daemon
-// in the foreground and as a service, the tray, and newer releases. What the daemon does
-// is asked of it by others.
+// Package machine contains the commands that concern the program on this machine: the daemon in the
+// foreground and as a service, the tray, and updates. Commands that make requests to the daemon are
+// elsewhere.
 package machine
 
 import (
@@ -36,7 +36,7 @@ func ServiceCommand(std *stdio.Streams) *cobra.Command {
 		func(string) string { return "The service is mended." },
 		func(context.Context) (string, error) { return "", service.Harden() })
 	mend.Hidden = true
-	// For Windows Installer, which cannot do either by itself.
+	// For Windows Installer, which can do neither by itself.
 	aside := verb("tray-aside", "Have the trays that run go on while their program is replaced",
 		func(string) string { return "The tray's program can be replaced." },
 		func(ctx context.Context) (string, error) { return "", trayAside(ctx) })
@@ -74,13 +74,13 @@ func trayAside(ctx context.Context) error {
 		return err
 	}
 	if err := releases.SetTrayAside(exe); err != nil {
-		// Ended, they do not hold it: better that than a restart of the machine.
+		// Ended trays do not lock their file; that is better than having to restart the machine.
 		return errors.Join(err, endTrays(ctx))
 	}
 	return nil
 }
 
-// sweepPatience is how long trays may take to see the new program, and start it.
+// sweepPatience is how long trays may take to notice the new program and start it.
 const sweepPatience = 15 * time.Second
 
 func traySweep(ctx context.Context) error {
@@ -93,7 +93,7 @@ func traySweep(ctx context.Context) error {
 	return releases.SweepTray(ctx, exe)
 }
 
-// What was done, by the state that the service was in before.
+// What was done, by the state in which the service was before.
 
 func installedText(before string) string {
 	switch before {
@@ -129,7 +129,7 @@ func stoppedText(before string) string {
 	return "The service is stopped."
 }
 
-// serviceDone says what was done; with --json, how things are now.
+// serviceDone reports what was done or, with --json, the current state.
 func serviceDone(ctx context.Context, std *stdio.Streams, done string) error {
 	if !std.JSON {
 		return std.PrintText(done + "\n")

@@ -18,8 +18,8 @@ import (
 	"adit/service"
 )
 
-// StartCommand runs the daemon with run, which is given where the local API is to listen;
-// empty for the configuration's.
+// StartCommand runs the daemon with run, whose httpListen is where the local API should listen; if
+// empty, at the configured address.
 func StartCommand(run func(ctx context.Context, httpListen string) error) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ service instead: "adit service install".`,
 	return cmd
 }
 
-// RunDaemon is the daemon of this process, as a service or in a terminal.
+// RunDaemon runs the daemon in this process, as a service or in a terminal.
 func RunDaemon(ctx context.Context, httpListen string) error {
 	folders, err := paths.Person()
 	if err != nil {
@@ -68,7 +68,7 @@ func started(addr net.Addr) string {
 	return fmt.Sprintf("The daemon runs until Ctrl-C. Its Web UI is at http://%s; go on there, or in another terminal.", discovery.ConnectAddr(addr.String()))
 }
 
-// listenable reports whether addr may be listened on, or says nothing.
+// listenable reports whether addr has the form HOST:PORT, or is empty.
 func listenable(addr string) bool {
 	if addr == "" {
 		return true

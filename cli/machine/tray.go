@@ -91,14 +91,14 @@ func runTray(ctx context.Context, std *stdio.Streams, d *trayDaemon, open bool) 
 		return errors.Join(lock.Release(), runInstead(command))
 	}
 	if errors.Is(err, tray.ErrNoDesktop) {
-		// Nothing is wrong: a machine without a desktop has no tray.
+		// This is not an error: a machine without a desktop has no tray.
 		std.Say("adit tray: %s", err)
 		return nil
 	}
 	return err
 }
 
-// consoleProgram is the program beside exe that has commands.
+// consoleProgram returns the program next to exe that has commands.
 func consoleProgram(exe string) string {
 	dir, name := filepath.Split(exe)
 	if strings.EqualFold(name, "adit-tray.exe") {
@@ -107,8 +107,8 @@ func consoleProgram(exe string) string {
 	return exe
 }
 
-// trayDaemon is the local API as the tray asks it. It finds the daemon anew
-// each time, because the daemon may have come back elsewhere.
+// trayDaemon adapts the local API to what the tray needs. It looks the daemon up each time, because
+// the daemon may have come back at another address.
 type trayDaemon struct {
 	find        *daemon.Finder
 	openBrowser func(ctx context.Context, url string) error
@@ -178,8 +178,7 @@ func (d *trayDaemon) Watch(ctx context.Context, changed func()) error {
 	return ctx.Err()
 }
 
-// webUI returns where the Web UI is, by a link that signs the browser in where
-// that is needed.
+// webUI returns the URL of the Web UI, as a link that signs the browser in if needed.
 func (d *trayDaemon) webUI(ctx context.Context, place string) (string, error) {
 	c, err := d.find.Client(ctx)
 	if err != nil {
@@ -198,7 +197,7 @@ func (d *trayDaemon) webUI(ctx context.Context, place string) (string, error) {
 	return c.BaseURL() + place, nil
 }
 
-// show opens the Web UI, of a daemon that is started first if none runs.
+// show opens the Web UI, starting the daemon first if none is running.
 func (d *trayDaemon) show(ctx context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -217,8 +216,8 @@ func (d *trayDaemon) show(ctx context.Context, start func(context.Context) error
 	return d.openBrowser(ctx, address)
 }
 
-// startPatience is how long a daemon that is being started may take to answer;
-// a person may be asked for a password meanwhile.
+// startPatience is how long a daemon that is being started may take to answer; the user may be
+// asked for a password in the meantime.
 const startPatience = 90 * time.Second
 
 func (d *trayDaemon) awaitWebUI(ctx context.Context) (string, error) {

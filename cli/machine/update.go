@@ -18,7 +18,7 @@ import (
 	"adit/service"
 )
 
-// updateState is what adit update says.
+// updateState is the output of adit update.
 type updateState struct {
 	Current   string `json:"current"`
 	Offered   string `json:"offered"`
@@ -117,8 +117,8 @@ func applyUpdate(ctx context.Context, c *http.Client, address string, m releases
 	return releases.Replace(ctx, exe, program, restart)
 }
 
-// runs says why the program exe cannot be run at all, as one for another processor, or
-// in a folder of a file system that runs nothing.
+// runs returns why the program exe cannot be run at all, for instance because it is for another
+// processor, or on a file system that does not allow execution.
 func runs(ctx context.Context, exe string) error {
 	out, err := exec.CommandContext(ctx, exe, "version").CombinedOutput()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package man writes the manual pages of a tree of commands.
+// Package man writes the manual pages for a tree of commands.
 package man
 
 import (
@@ -14,7 +14,8 @@ import (
 	"adit/cli/command"
 )
 
-// Command writes a man page for each command; packages are built with it.
+// Command returns the command that writes a man page for each command; it is used to build
+// packages.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
@@ -45,7 +46,7 @@ func writePages(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// manPage is a command's page in the man macros (man-pages(7)).
+// manPage returns a command's page in the man macros (man-pages(7)).
 func manPage(cmd *cobra.Command) string {
 	cmd.InitDefaultHelpFlag()
 	dashed := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
@@ -111,8 +112,7 @@ func manFlags(flags *pflag.FlagSet) string {
 
 var defaultOf = regexp.MustCompile(` \(default .*\)$`)
 
-// manDefault is a flag's default as the help shows it, which leaves out what is
-// empty or off.
+// manDefault returns a flag's default as the help shows it, omitting empty and false values.
 func manDefault(f *pflag.Flag) string {
 	one := pflag.NewFlagSet("", pflag.ContinueOnError)
 	one.AddFlag(f)
@@ -120,7 +120,7 @@ func manDefault(f *pflag.Flag) string {
 	return defaultOf.FindString(said)
 }
 
-// roff writes text as it is: backslashes and hyphens mean themselves.
+// roff escapes text so that backslashes and hyphens stand for themselves.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -1,6 +1,5 @@
-// Package policy is a policy of who is let in as commands take and show it: its help,
-// the document that a person gives, and how one is written for a person. What a policy
-// means is the relay's.
+// Package policy handles access policies on the command line: their help, reading the document that
+// a user supplies, and writing a policy for a person. What a policy means is left to the relay.
 package policy
 
 import (
@@ -24,7 +23,7 @@ const (
 	maxCertificates = 64 << 10
 )
 
-// Fields is the help on what a policy may say.
+// Fields is the help on what a policy may contain.
 const Fields = `A policy is one JSON document. All of its fields are optional:
 
   deny, allow                           addresses and CIDRs; deny takes precedence
@@ -40,13 +39,13 @@ const Fields = `A policy is one JSON document. All of its fields are optional:
   webhooks                              [{"path": "/hooks/github", "provider": "github", "secrets": ["…"]}]: only correctly signed requests are allowed there
   shadow                                true: allow everyone, and only record who would have been refused`
 
-// Unseen is the help on a policy that two people change at once.
+// Unseen is the help on a policy that two people change at the same time.
 const Unseen = `You can edit the output of "show --json" and set it again. If somebody else has
 changed the policy in the meantime, their change is kept and the exit code is 1.
 --if_match does the same for a bare policy. Without either, the policy is
 replaced.`
 
-// Input is a policy that a person sets.
+// Input is a policy supplied by the user.
 type Input struct {
 	Document json.RawMessage
 	ETag     string // of the policy that it may replace; empty for any
@@ -55,14 +54,14 @@ type Input struct {
 	issuer  string // --client_authorities, a file
 }
 
-// Flags adds what may be said of it beside.
+// Flags adds the flags that supplement it.
 func (p *Input) Flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.ifMatch, "if_match", "", `replace the policy only if it still has this etag, which "show --json" prints`)
 	cmd.Flags().StringVar(&p.issuer, "client_authorities", "", "PEM file with the authorities for client_certificates, instead of those in the policy")
 }
 
-// Read reads a bare policy, or one as "show --json" prints it, from a file or from
-// in, which is standard input.
+// Read reads a policy, either bare or as printed by "show --json", from a file or from in, which is
+// standard input.
 func (p *Input) Read(in io.Reader, file []string) error {
 	if len(file) == 1 && file[0] != "-" {
 		f, err := os.Open(file[0])
@@ -110,8 +109,8 @@ func (p *Input) Read(in io.Reader, file []string) error {
 	return nil
 }
 
-// withAuthorities puts the certificates of a file into a policy. The rest of it stays
-// as it is, also what this version does not know.
+// withAuthorities adds the certificates in a file to a policy. The rest stays unchanged, including
+// fields that this version does not know.
 func withAuthorities(document json.RawMessage, file string) (json.RawMessage, error) {
 	text, err := ReadCertificates(file)
 	if err != nil {
@@ -162,7 +161,7 @@ func ReadCertificates(file string) (string, error) {
 	}
 }
 
-// checkPolicy says where what is no policy at all goes wrong.
+// checkPolicy says where text that is not a policy at all goes wrong.
 func checkPolicy(text []byte) error {
 	var object map[string]json.RawMessage
 	err := json.Unmarshal(text, &object)
@@ -179,8 +178,8 @@ func checkPolicy(text []byte) error {
 	return nil
 }
 
-// Write writes a policy's document for a person. JSON leaves some of what a
-// screen would obey as it is.
+// Write writes a policy's document for a person. JSON leaves some characters unescaped that a
+// terminal would obey.
 func Write(w io.Writer, policy any) {
 	text, err := json.MarshalIndent(policy, "", "  ")
 	if err != nil {

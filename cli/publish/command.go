@@ -1,6 +1,6 @@
-// Package publish has the short forms: they publish a service of this machine until
-// Ctrl-C, show meanwhile what happens, and take back what they made. What stays is
-// tunnel's.
+// Package publish contains the short forms: they publish a service of this machine until Ctrl-C,
+// show its traffic in the meantime, and remove what they created. Commands for tunnels that last
+// are in package tunnel.
 package publish
 
 import (
@@ -32,7 +32,7 @@ var shortExamples = map[string]string{
   adit udp 192.168.1.20:27015 --remote_port 20015`,
 }
 
-// Command is the short form of one type: adit http 3000.
+// Command returns the short form for one type: adit http 3000.
 func Command(std *stdio.Streams, find *daemon.Finder, kind string) *cobra.Command {
 	f := definition.Flags{Kind: kind}
 	var guarding guard.Flags

@@ -26,7 +26,7 @@ import (
 	"adit/localapi/client"
 )
 
-// FilesCommand is the short form of a folder: adit files.
+// FilesCommand returns the short form for a folder: adit files.
 func FilesCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	var in client.TunnelCreate
 	var kind, passwordFile string
@@ -92,7 +92,7 @@ restrict access with --allow, which the relay's operator must permit.`,
 	return cmd
 }
 
-// files serves a folder on loopback and has it published until ctx ends.
+// files serves a folder on loopback and publishes it until ctx ends.
 func files(ctx context.Context, dir string, opts folder.Options, in client.TunnelCreate, publish func(context.Context, published) error) error {
 	served, err := folder.New(dir, opts)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"adit/localapi/client"
 )
 
-// follower follows the daemon's events as long as a short form's tunnel is there, and
-// has the tunnel made anew by a daemon that has forgotten it.
+// follower follows the daemon's events for as long as a short form's tunnel exists, and recreates
+// the tunnel if the daemon has forgotten it.
 type follower struct {
 	view *view
 	held *heldTunnel
@@ -38,7 +38,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// hear is follow for as long as the daemon is where it is: moved reports whether it is
+// hear is like follow for as long as the daemon stays where it is; moved reports whether it is
 // elsewhere now.
 func (f *follower) hear(ctx context.Context) (moved bool, err error) {
 	for event, err := range f.held.client.Events(ctx, "") {
@@ -81,9 +81,9 @@ func (f *follower) hear(ctx context.Context) (moved bool, err error) {
 	return false, nil
 }
 
-// lasting is why the session does not come back by itself; nil if it may. A token that
-// was revoked never does, and visitors would be waited for in vain. Who logs out means
-// what is public now, and not that the next token publishes it again.
+// lasting returns why the session will not come back by itself; nil if it may. A revoked token
+// never becomes valid again, and waiting for visitors would be in vain. A user who logs out means
+// what is public now, and does not expect the next token to publish it again.
 func lasting(st client.Status) error {
 	if st.State == "unconfigured" {
 		return errors.New("the tunnel no longer works: there is no auth token, such as after `adit logout`; run `adit login TOKEN`, then this command again")
@@ -94,7 +94,7 @@ func lasting(st client.Status) error {
 	return fmt.Errorf("the tunnel no longer works: %s", visible.Text(st.LastError))
 }
 
-// take notes an event.
+// take processes an event.
 func (f *follower) take(event client.Event) error {
 	id := f.view.tunnel.ID
 	switch event.Type {
@@ -150,13 +150,12 @@ func (f *follower) take(event client.Event) error {
 	return nil
 }
 
-// notServed is what the daemon's log says of a visitor whom the local service
-// did not take.
+// notServed is the log message of the daemon about a visitor whom the local service did not accept.
 const notServed = "visitor not served"
 
-// catchUp asks for what no event has told: what came before the first one, or
-// while the daemon was not heard. A daemon that started again has forgotten the
-// tunnel: it is made anew.
+// catchUp asks for what no event has reported: what happened before the first event, or while the
+// daemon could not be heard. If the daemon was restarted and has forgotten the tunnel, it is
+// recreated.
 func (f *follower) catchUp(ctx context.Context) error {
 	st, err := f.held.client.Status(ctx)
 	if err != nil {
@@ -184,8 +183,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// later is nil if err says that the daemon is lost again: the next event is the
-// time to ask.
+// later returns nil if err means that the daemon is lost again: the next event is the time to ask.
 func later(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, client.ErrNotRunning) {
 		return nil

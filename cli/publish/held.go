@@ -11,19 +11,18 @@ import (
 	"adit/localapi/client"
 )
 
-// againWait is how long a short form waits until it asks once more for its
-// tunnel, and againTries how often it does if the relay refuses the address that
-// it had.
+// againWait is how long a short form waits before it asks for its tunnel again, and againTries how
+// often it does so if the relay refuses the address that it had.
 const (
 	againWait  = 500 * time.Millisecond
 	againTries = 10
 )
 
-// answerWait is how long a short form that is ended waits for the answer to its request
-// for a tunnel, which nobody else would know to remove.
+// answerWait is how long a short form that is ending waits for the answer to its request for a
+// tunnel: nobody else would know to remove that tunnel.
 const answerWait = 3 * time.Second
 
-// nameTries is how many names are tried before the daemon gives one.
+// nameTries is how many names are tried before the daemon chooses one.
 const nameTries = 9
 
 // refuses reports whether err is the daemon's refusal of a field of the request.
@@ -32,8 +31,8 @@ func refuses(err error, field string) bool {
 	return errors.As(err, &refusal) && refusal.Code == client.ErrorCodeInvalidParameter && refusal.Field == field
 }
 
-// heldTunnel is the tunnel of a short form. The daemon deletes it soon after the
-// short form has gone, however it went.
+// heldTunnel is the tunnel of a short form. The daemon deletes it soon after the short form has
+// ended, however it ended.
 type heldTunnel struct {
 	client  *client.Client
 	wanted  client.TunnelCreate
@@ -43,8 +42,8 @@ type heldTunnel struct {
 	wg   sync.WaitGroup
 }
 
-// create makes the tunnel that in says, and begins to hold it in place of the
-// one before. It may do so although ctx has ended meanwhile.
+// create creates the tunnel described by in, and holds it in place of the previous one. It may
+// succeed even if ctx ends in the meantime.
 func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client.Tunnel, error) {
 	asking, cancel := outlasting(ctx, answerWait)
 	defer cancel()
@@ -52,7 +51,7 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 	in.Held = true
 	t, err := daemon.Patiently(ctx, ask)
 	if refuses(err, "held") {
-		// A daemon from before the last update still runs: it knows no holding.
+		// A daemon from before the last update is still running: it does not support holding.
 		in.Held = false
 		t, err = daemon.Patiently(ctx, ask)
 	}
@@ -68,12 +67,12 @@ func (h *heldTunnel) create(ctx context.Context, in client.TunnelCreate) (client
 	}
 	h.release()
 	if in.Held {
-		// Until release, also while ctx has ended and the tunnel is being deleted.
+		// Hold it until release, even if ctx has ended and the tunnel is being deleted.
 		hold, stop := context.WithCancel(context.WithoutCancel(ctx))
 		h.stop = stop
 		c := h.client // the daemon may be elsewhere later
 		h.wg.Go(func() {
-			// That it is gone is told by the events, too.
+			// If the tunnel is gone, the events say so too.
 			_ = c.HoldTunnel(hold, t.ID)
 		})
 	}
@@ -87,8 +86,8 @@ func outlasting(ctx context.Context, d time.Duration) (context.Context, context.
 	return longer, func() { stop(); cancel() }
 }
 
-// again makes the tunnel anew that the daemon has forgotten, at the address that
-// it had if that can be, and waits for the relay if it must.
+// again recreates the tunnel that the daemon has forgotten, with its previous address if possible,
+// and waits for the relay if necessary.
 func (h *heldTunnel) again(ctx context.Context, before client.Tunnel) (client.Tunnel, error) {
 	in := h.wanted
 	numbered := (in.Type == client.TunnelTypeTCP || in.Type == client.TunnelTypeUDP) && in.Mode != client.TunnelModePrivate

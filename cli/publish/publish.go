@@ -13,11 +13,11 @@ import (
 	"adit/localapi/client"
 )
 
-// publish publishes what says until ctx ends or its time is over, and shows what happens.
+// publish publishes what until ctx ends or its time is over, and shows what happens.
 func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what published) (err error) {
-	// Whoever reads what is shown may go first, as in adit https 3000 | head, or
-	// with a connection by ssh: that ends it, and not the process at once, which
-	// would leave the tunnel public for a while.
+	// The reader of the output may go first, as in adit https 3000 | head, or when an ssh
+	// connection ends. That ends the command in an orderly way: killing the process would leave the
+	// tunnel public for a while.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
 	defer stop()
 	ctx, over := until(ctx, what.Ends)
@@ -41,7 +41,8 @@ func publish(ctx context.Context, std *stdio.Streams, find *daemon.Finder, what 
 	if own.Failed() != nil {
 		return nil // nothing is left to be removed; own.End says why
 	}
-	// The end of ctx is the usual way here: giving the address back has its own time.
+	// The end of ctx is the usual way to get here, so giving the address back has its own time
+	// limit.
 	giveBack, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
 	defer cancel()
 	id := shown.tunnel.ID

@@ -18,7 +18,7 @@ type published struct {
 	Ends time.Time // when it ends by itself, by the clock of the wall; zero: never
 }
 
-// lasting is the time from now on at whose end it ends by itself; zero: never.
+// lasting returns p with an end that is d from now; if zero, it never ends by itself.
 func (p published) lasting(d time.Duration) published {
 	if d > 0 {
 		p.Ends = time.Now().Add(d).Round(0)
@@ -26,7 +26,7 @@ func (p published) lasting(d time.Duration) published {
 	return p
 }
 
-// userName is what a visitor gives as user name with the password.
+// userName returns the user name that visitors enter with the password.
 func (p published) userName() string {
 	if p.User == "" {
 		return "any user name"
@@ -34,7 +34,7 @@ func (p published) userName() string {
 	return "user name " + p.User
 }
 
-// command is the short form itself.
+// command returns the short form itself.
 func (p published) command() string {
 	if p.Folder != "" {
 		return "adit files"
@@ -42,7 +42,7 @@ func (p published) command() string {
 	return "adit " + string(p.Type)
 }
 
-// publishedTunnel is a tunnel as a short form's JSON document has it.
+// publishedTunnel is a tunnel in a short form's JSON document.
 type publishedTunnel struct {
 	client.Tunnel
 

@@ -10,18 +10,18 @@ import (
 	"adit/cli/command"
 )
 
-// longest is the most that --for takes: what shall stay for longer is no short form's.
+// longest is the maximum for --for: a short form is not meant for anything that should last longer.
 const longest = 30 * 24 * time.Hour
 
-// errOver is why a short form ends whose time is over.
+// errOver is the reason why a short form ends when its time is over.
 var errOver = errors.New("its time is over")
 
-// addFor adds the flag that ends a short form by itself.
+// addFor adds the flag that makes a short form end by itself.
 func addFor(flags *pflag.FlagSet, d *time.Duration) {
 	flags.DurationVar(d, "for", 0, "stop after this long, such as 30m or 8h")
 }
 
-// checkFor refuses what --for cannot be.
+// checkFor refuses invalid values of --for.
 func checkFor(flags *pflag.FlagSet, d time.Duration) error {
 	if flags.Changed("for") && (d < time.Second || d > longest) {
 		return command.Usagef("--for must be 1s to 720h (30 days)")
@@ -29,9 +29,9 @@ func checkFor(flags *pflag.FlagSet, d time.Duration) error {
 	return nil
 }
 
-// until is ctx until the clock of the wall says ends, or so much time has passed as it
-// was until then, whatever comes first: while a machine sleeps only the wall's goes on,
-// and that one can be set. A zero time is no end. stop frees what it holds.
+// until returns ctx limited until the wall clock reaches ends, or until as much time has passed as
+// there was until then, whichever comes first: only the wall clock continues while a machine
+// sleeps, but it can be changed. A zero time sets no limit. stop releases its resources.
 func until(ctx context.Context, ends time.Time) (lasts context.Context, stop func()) {
 	if ends.IsZero() {
 		return ctx, func() {}

@@ -17,11 +17,11 @@ import (
 	"adit/localapi/client"
 )
 
-// keptRequests is how many requests are known again when they change.
+// keptRequests is how many requests are remembered, to recognise them when they change.
 const keptRequests = 200
 
-// view is what a short form shows: on a terminal a screen that is drawn over, else a
-// line for each thing that happens, or one JSON document.
+// view is what a short form shows: on a terminal a screen that is redrawn, else a line for each
+// event, or one JSON document.
 type view struct {
 	std       *stdio.Streams
 	ownDaemon func() bool // whether the command runs the daemon itself
@@ -62,14 +62,14 @@ func (v *view) begin() error {
 	return nil
 }
 
-// log writes a line where no screen is drawn.
+// log writes a line if no screen is drawn.
 func (v *view) log(format string, args ...any) {
 	if !v.std.Terminal {
 		v.std.Say(format, args...)
 	}
 }
 
-// lose notes that the daemon is not heard.
+// lose records that the daemon cannot be heard.
 func (v *view) lose(err error) {
 	if v.lost == "" {
 		v.log("%s the daemon is not heard; waiting for it", localtime.Clock(time.Now()))
@@ -78,7 +78,7 @@ func (v *view) lose(err error) {
 	v.draw()
 }
 
-// hear notes that the daemon is heard.
+// hear records that the daemon can be heard.
 func (v *view) hear() {
 	if v.lost != "" {
 		v.log("%s the daemon is back", localtime.Clock(time.Now()))
@@ -86,7 +86,7 @@ func (v *view) hear() {
 	v.lost = ""
 }
 
-// takeStatus notes how the agent is.
+// takeStatus records the agent's status.
 func (v *view) takeStatus(st client.Status) {
 	was := v.status
 	v.status = st
@@ -95,7 +95,7 @@ func (v *view) takeStatus(st client.Status) {
 	}
 }
 
-// takeTunnel notes how the tunnel is.
+// takeTunnel records the tunnel's state.
 func (v *view) takeTunnel(t client.Tunnel) {
 	was := v.address()
 	v.tunnel = t
@@ -104,7 +104,7 @@ func (v *view) takeTunnel(t client.Tunnel) {
 	}
 }
 
-// startAnew notes that the daemon has forgotten the tunnel.
+// startAnew records that the daemon has forgotten the tunnel.
 func (v *view) startAnew() {
 	v.log("%s the daemon started again; making the tunnel anew", localtime.Clock(time.Now()))
 	v.tunnel.State = client.TunnelStateStarting
@@ -112,13 +112,13 @@ func (v *view) startAnew() {
 	v.endpoint = client.Endpoint{}
 }
 
-// takeNewTunnel notes the tunnel that was made in place of the one before.
+// takeNewTunnel records the tunnel that was created in place of the previous one.
 func (v *view) takeNewTunnel(t client.Tunnel) {
 	v.tunnel = t
 	v.log("%s", v.address()) // said again
 }
 
-// takeEndpoint notes how the tunnel's public face is.
+// takeEndpoint records the state of the tunnel's public face.
 func (v *view) takeEndpoint(e client.Endpoint) {
 	if v.endpoint.Error != "" && e.Error == "" {
 		v.trouble = ""
@@ -127,14 +127,13 @@ func (v *view) takeEndpoint(e client.Endpoint) {
 	v.endpoint = e
 }
 
-// takeTrouble notes that a visitor was not served, as the daemon's log says.
+// takeTrouble records that a visitor was not served, as reported in the daemon's log.
 func (v *view) takeTrouble(l client.LogEntry) {
 	v.trouble = fmt.Sprintf("%s a visitor was not served: %s", localtime.Clock(l.Time), visible.Text(fmt.Sprint(l.Fields["reason"])))
 	v.log("%s", v.trouble)
 }
 
-// takeRequest keeps a request; one that is known already has changed. It is logged
-// when it ends, once.
+// takeRequest records a new or changed request. It is logged once, when it ends.
 func (v *view) takeRequest(r client.RequestSummary) {
 	known := slices.IndexFunc(v.recent, func(old client.RequestSummary) bool { return old.ID == r.ID })
 	ended := r.State != "open" && (known < 0 || v.recent[known].State == "open")
@@ -151,7 +150,7 @@ func (v *view) takeRequest(r client.RequestSummary) {
 	}
 }
 
-// address is where visitors go, and where they arrive.
+// address returns where visitors go, and where they arrive.
 func (v *view) address() string {
 	from := v.tunnel.PublicURL
 	if from == "" {
@@ -167,7 +166,7 @@ func (v *view) address() string {
 // shownRequests is how many requests the screen shows.
 const shownRequests = 12
 
-// leastColumns is the least that a line of a request is cut to.
+// leastColumns is the smallest width to which a request's line is cut.
 const leastColumns = 32
 
 // draw shows on a terminal what has changed.

@@ -12,11 +12,11 @@ import (
 	"adit/localapi/client"
 )
 
-// waitUntold is how long somebody looks at a screen with nothing on it.
+// waitUntold is how long a person looks at a screen with nothing on it.
 const waitUntold = 2 * time.Second
 
-// tellOfWait says on a screen what the session waits for, if that takes longer than
-// people wait without a word; ended is called once the wait is over.
+// tellOfWait says on a screen what the session is waiting for, if that takes longer than people
+// wait without a word. ended must be called once the wait is over.
 func tellOfWait(ctx context.Context, std *stdio.Streams, c *client.Client) (ended func()) {
 	if !std.Terminal || std.JSON {
 		return func() {}

@@ -22,7 +22,7 @@ const (
 	untilUsage = "only until such a time"
 )
 
-// question is what filters ask for, by their parameters' names.
+// question returns the query for filters, keyed by parameter name.
 func question(filters map[string]*string, now time.Time) (url.Values, error) {
 	q := url.Values{}
 	for name, value := range filters {

@@ -25,9 +25,9 @@ const (
 	maxLiveLine  = 1 << 20 // bytes; an event's are bounded by the relay
 )
 
-// follow shows the last events that are found, and then what comes, until ctx ends.
-// Those there are it asks for once the relay has begun to tell of new ones, so that
-// none is lost between the two; one may come by both.
+// follow shows the most recent matching events, and then new ones, until ctx ends. It asks for the
+// existing ones once the relay has begun to report new ones, so that none is lost between the two;
+// one may arrive by both.
 func (a *running) follow(ctx context.Context, q url.Values, before int) error {
 	body, err := a.Open(ctx, "/api/v1/access/live?"+q.Encode())
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *running) follow(ctx context.Context, q url.Values, before int) error {
 	return ended(ctx, errors.New("the relay stopped sending events; has it been stopped?"))
 }
 
-// ended is err, unless a person wanted no more.
+// ended returns err, unless the user ended the command.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -80,7 +80,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// last shows the events before, and returns them.
+// last shows the most recent earlier events, and returns them.
 func (a *running) last(ctx context.Context, q url.Values, n int) (map[wire.Access]bool, error) {
 	shown := map[wire.Access]bool{}
 	if n == 0 {
@@ -99,14 +99,14 @@ func (a *running) last(ctx context.Context, q url.Values, n int) (map[wire.Acces
 	return shown, nil
 }
 
-// alike is an event without what it has only once it is stored.
+// alike returns an event without the fields that it gets only once it is stored.
 func alike(e wire.Access) wire.Access {
 	e.ID = ""
 	e.Time = e.Time.UTC().Round(0)
 	return e
 }
 
-// tell shows an event on a line.
+// tell shows an event on one line.
 func (a *running) tell(e wire.Access) error {
 	if a.std.JSON {
 		return json.NewEncoder(a.std.Out).Encode(e)
@@ -124,7 +124,7 @@ func (a *running) tell(e wire.Access) error {
 	return err
 }
 
-// statusText is the status of an answer, or as much space.
+// statusText returns the status of a response, or the same amount of space.
 func statusText(e wire.Access) string {
 	if e.Status == 0 {
 		return "  –"

@@ -72,8 +72,8 @@ func auditListCommand(a *running) *cobra.Command {
 	return list
 }
 
-// auditEntries is as many entries as there shall be. Where few of many fit, a relay looks
-// through the log in several answers.
+// auditEntries returns up to limit entries. If few of many match, a relay searches the log in
+// several responses.
 func (a *running) auditEntries(ctx context.Context, q url.Values, limit int) (console.AuditPage, error) {
 	all := console.AuditPage{Items: []audit.Entry{}}
 	for {
@@ -90,7 +90,7 @@ func (a *running) auditEntries(ctx context.Context, q url.Values, limit int) (co
 	}
 }
 
-// auditVerifyCommand checks the chain on this side, so that it trusts nobody's word.
+// auditVerifyCommand checks the chain on this side, so that nobody has to be trusted.
 func auditVerifyCommand(a *running) *cobra.Command {
 	var head string
 	verify := &cobra.Command{
@@ -151,7 +151,7 @@ func auditExportCommand(a *running) *cobra.Command {
 	}
 }
 
-// checkAudit reads entries, a line each, into a verifier.
+// checkAudit feeds entries, one per line, to a verifier.
 func checkAudit(r io.Reader, v *audit.Verifier) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 2*audit.MaxEntry)
@@ -179,7 +179,7 @@ func withFile(name string, f func(io.Reader) error) error {
 	return f(file)
 }
 
-// export writes a long answer to a file, or to standard output for "-".
+// export writes a long response to a file, or to standard output for "-".
 func (a *running) export(ctx context.Context, path, name string) error {
 	return a.Stream(ctx, path, func(r io.Reader) error {
 		if name == "-" {

@@ -51,8 +51,9 @@ can impersonate your relay. Access events are not included.`,
 	})
 }
 
-// writeBackup replaces the file at path, or at the end of a link. What is no file,
-// as a pipe or /dev/stdout, is written to and stays: it reports whether it is one.
+// writeBackup replaces the file at path, or the file that a link at path leads to. Something that
+// is not a regular file, such as a pipe or /dev/stdout, is written to but not replaced; the result
+// reports whether it is a regular file.
 func writeBackup(path string, text []byte) (file bool, err error) {
 	stat, err := os.Stat(path)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// maxOverlap is the longest that a relay lets an old token work on.
+// maxOverlap is the longest time for which a relay lets an old token remain valid.
 const maxOverlap = 90 * 24 * time.Hour
 
 func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command {
@@ -97,7 +97,7 @@ func clientCommand(std *stdio.Streams, getenv func(string) string) *cobra.Comman
 	))
 }
 
-// printToken shows a token: alone on standard output, so that it can be piped.
+// printToken shows a token: on its own on standard output, so that it can be piped.
 func printToken(std *stdio.Streams, t console.NewToken, note string) error {
 	if err := std.Print(t, func(w io.Writer) { fmt.Fprintln(w, t.AuthToken) }); err != nil {
 		return err

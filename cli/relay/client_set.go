@@ -12,12 +12,12 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// changeTries is how often a client is read and changed again, if somebody else
-// changes it in between.
+// changeTries is how often reading and changing a client is retried if somebody else changes it in
+// between.
 const changeTries = 5
 
-// change writes what was said on the command line over what a client may have, and
-// leaves the rest of it as it is, also where somebody else has just set it.
+// change applies the flags given on the command line to a client's scope, and leaves the rest of it
+// unchanged, even if somebody else has just set it.
 func (s *scopeFlags) change(cmd *cobra.Command, a *running, name string) (console.Client, error) {
 	var c console.Client
 	etag, err := a.Replace(cmd.Context(), "", http.MethodGet, clientPath(name), nil, &c)

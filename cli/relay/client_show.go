@@ -35,7 +35,7 @@ func clientShowCommand(a *running) *cobra.Command {
 
 func clientPath(name string) string { return "/api/v1/clients/" + url.PathEscape(name) }
 
-// clientPage is all of a client.
+// clientPage writes all details of a client.
 func clientPage(w io.Writer, c console.Client) {
 	all := func(list []string) string {
 		if len(list) == 0 {

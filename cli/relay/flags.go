@@ -10,7 +10,7 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// startFlag is a flag and the value of the configuration that it overrides.
+// startFlag is a flag and the configuration value that it overrides.
 type startFlag[T any] struct {
 	name string
 	of   func(*config.Config) *T
@@ -49,7 +49,7 @@ var (
 	}
 )
 
-// startFlags are those of adit relay start that override its configuration.
+// startFlags are the flags of adit relay start that override its configuration.
 type startFlags struct {
 	set    *pflag.FlagSet
 	values config.Config // the defaults, and what was given
@@ -77,15 +77,15 @@ func addStartFlags[T any](f *startFlags, define func(at *T, name string, value T
 	}
 }
 
-// over puts what was given over cfg.
+// over applies the given flags to cfg.
 func (f *startFlags) over(cfg *config.Config) {
 	for _, put := range f.copies {
 		put(cfg)
 	}
 }
 
-// located says of a mistake in the configuration that it is in the file from,
-// unless a flag made it or there is no file.
+// located adds to a mistake in the configuration that it is in the file from, unless a flag caused
+// it or there is no file.
 func (f *startFlags) located(err error, from string) error {
 	var fault *config.KeyError
 	if !errors.As(err, &fault) || from == "" {

@@ -11,8 +11,8 @@ import (
 	"adit/tunnel/relay/config"
 )
 
-// loadConfig reads the named file, or the one in the configuration folder
-// if there is one, and says which that was.
+// loadConfig reads the named file or, if there is one, the file in the configuration folder, and
+// returns which one that was.
 func loadConfig(file string) (_ config.Config, from string, err error) {
 	if file != "" {
 		cfg, err := withDataDir(config.Load(file))
@@ -38,7 +38,7 @@ func configDirs() []string {
 	return append(dirs, paths.Service().Config)
 }
 
-// withDataDir puts the relay's data beside adit's state, if nothing else was said.
+// withDataDir puts the relay's data next to adit's state, unless configured otherwise.
 func withDataDir(cfg config.Config, err error) (config.Config, error) {
 	if err == nil && cfg.DataDir == "" {
 		if p, err := paths.Person(); err == nil {
@@ -48,7 +48,7 @@ func withDataDir(cfg config.Config, err error) (config.Config, error) {
 	return cfg, err
 }
 
-// dataFolders are where the data of the relay may be that runs and that flags name.
+// dataFolders returns where the data of the running relay that flags name may be.
 func dataFolders(dataDir, file string) ([]string, error) {
 	dirs := dataDirs()
 	if dataDir != "" {
@@ -65,7 +65,7 @@ func dataFolders(dataDir, file string) ([]string, error) {
 	return unique(dirs), nil
 }
 
-// unique returns dirs in their order, each once.
+// unique returns dirs without duplicates, in order.
 func unique(dirs []string) []string {
 	var out []string
 	for _, dir := range dirs {
@@ -76,7 +76,7 @@ func unique(dirs []string) []string {
 	return out
 }
 
-// dataDirHint is what commands need to find a relay whose data is elsewhere.
+// dataDirHint returns what commands need to find a relay whose data is elsewhere.
 func dataDirHint(dir string) string {
 	if slices.Contains(dataDirs(), dir) {
 		return ""
@@ -87,7 +87,7 @@ func dataDirHint(dir string) string {
 	return fmt.Sprintf(" --data_dir %s", dir)
 }
 
-// dataDirs are where a relay's data may be.
+// dataDirs returns where a relay's data may be.
 func dataDirs() []string {
 	var dirs []string
 	for _, state := range paths.States() {

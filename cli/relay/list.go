@@ -10,7 +10,7 @@ import (
 	"adit/cli/table"
 )
 
-// listing is how a list of the relay's is asked for and shown.
+// listing says how to request and show a list from the relay.
 type listing[T any] struct {
 	use, short, long string
 	example          string
@@ -42,7 +42,7 @@ func (l listing[T]) command(a *running) *cobra.Command {
 	}
 }
 
-// removal is how one thing of the relay's is taken away.
+// removal says how to remove one thing at the relay.
 type removal struct {
 	use, short    string
 	example       string

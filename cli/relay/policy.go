@@ -74,7 +74,7 @@ func policySetCommand(a *running) *cobra.Command {
 	return cmd
 }
 
-// taggedPolicy is a policy with the ETag that policy set takes.
+// taggedPolicy is a policy with the ETag that policy set accepts.
 type taggedPolicy struct {
 	console.Policy
 	ETag string `json:"etag,omitempty"`

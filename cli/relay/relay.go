@@ -1,5 +1,5 @@
-// Package relay has the commands for those who run a relay: it runs one, brings one back
-// from its backup, and looks after a running one by its admin API.
+// Package relay contains the commands for operators of a relay: running one, restoring one from its
+// backup, and administering a running one through its admin API.
 package relay
 
 import (
@@ -9,7 +9,7 @@ import (
 	"adit/cli/stdio"
 )
 
-// Command is adit relay. Where the admin API is, getenv may say.
+// Command returns adit relay. getenv may say where the admin API is.
 func Command(std *stdio.Streams, getenv func(string) string) *cobra.Command {
 	return command.Group("relay", "Run a relay, and administer a running one", `Run a relay, the server that agents connect to, and administer it.
 

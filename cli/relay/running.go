@@ -5,7 +5,7 @@ import (
 	"adit/cli/stdio"
 )
 
-// running is a running relay, and where what it says is shown.
+// running is a running relay, and where to show its responses.
 type running struct {
 	*admin.API
 	std *stdio.Streams

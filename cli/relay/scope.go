@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/relay/console"
 )
 
-// scopeFlags are the flags of what a client may have.
+// scopeFlags are the flags for a client's scope.
 type scopeFlags struct {
 	scope                        console.Scope
 	expires                      string
@@ -33,13 +33,13 @@ func (s *scopeFlags) add(cmd *cobra.Command) {
 	f.BoolVar(&s.scope.UnprovedDomains, "unproved_domains", false, "allow it names outside the domain without a DNS record that proves them")
 }
 
-// given reports whether anything was said.
+// given reports whether any of the flags was given.
 func (s *scopeFlags) given(cmd *cobra.Command) (any bool) {
 	cmd.Flags().Visit(func(f *pflag.Flag) { any = any || cmd.LocalNonPersistentFlags().Lookup(f.Name) != nil })
 	return any
 }
 
-// over writes what was said on the command line over a scope.
+// over applies the given flags to a scope.
 func (s *scopeFlags) over(cmd *cobra.Command, to *console.Scope) error {
 	f := cmd.Flags()
 	for name, set := range map[string]func(){

@@ -20,7 +20,7 @@ import (
 	"adit/tunnel/relay/sink"
 )
 
-// shownSink is a sink with what the next change of it may name.
+// shownSink is a sink with the ETag that its next change may name.
 type shownSink struct {
 	console.Sink
 	ETag string `json:"etag"`
@@ -50,7 +50,7 @@ func sinkCommand(std *stdio.Streams, getenv func(string) string) *cobra.Command 
 	))
 }
 
-// sinkFlags are what sink set is given beside a name and a URL.
+// sinkFlags are the flags of sink set, in addition to a name and a URL.
 type sinkFlags struct {
 	config             sink.Config // what flags set as they are
 	caFile, secretFile string
@@ -107,7 +107,7 @@ change is kept and the exit code is 1. Without it, the sink is replaced.`,
 	return set
 }
 
-// read returns the sink at where, with what the flags name files for.
+// read returns the sink at where, including the contents of the files that flags name.
 func (f *sinkFlags) read(std *stdio.Streams, where string) (sink.Config, error) {
 	c, on := f.config, !f.disabled
 	c.Enabled = &on

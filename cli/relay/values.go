@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// parseSize reads a number of bytes: 1500, 10kB, 1.5GB, 4MiB.
+// parseSize parses a number of bytes: 1500, 10kB, 1.5GB, 4MiB.
 func parseSize(text string) (int64, error) {
 	number := strings.TrimRight(strings.TrimSpace(text), "BbKkMmGgTtIi ")
 	unit := strings.ToUpper(strings.TrimSpace(strings.TrimSpace(text)[len(number):]))
@@ -29,7 +29,7 @@ func parseSize(text string) (int64, error) {
 	return int64(v * factor), nil
 }
 
-// parseWhen reads a time, a date, or how long from now; none is the zero time.
+// parseWhen parses a time, a date, or a duration from now; an empty text is the zero time.
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	if text == "none" || text == "" {
 		return time.Time{}, nil
@@ -45,7 +45,7 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2027-01-31T00:00:00Z, a date such as 2027-01-31, or a duration such as 720h", text)
 }
 
-// parsePast reads a time, the day (of UTC) that begins then, or how long it is ago.
+// parsePast parses a time, a date (its beginning in UTC), or how long ago.
 func parsePast(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return now.Add(-d).UTC(), nil

@@ -45,9 +45,9 @@ func exportCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return cmd
 }
 
-// lateFile is a file that is made, or emptied, by the first that is written to it:
-// a refusal leaves what is there. What passed is often secret: a new one is for
-// its owner's eyes.
+// lateFile is a file that is created, or emptied, only by the first write: a refusal leaves the
+// existing file alone. Recorded traffic is often secret, so a new file is readable by its owner
+// only.
 type lateFile struct {
 	path string
 	file *os.File
@@ -74,7 +74,7 @@ func (f *lateFile) Close() error {
 	return f.file.Close()
 }
 
-// maxArchive is the largest archive that the local API takes in.
+// maxArchive is the size of the largest archive that the local API accepts.
 const maxArchive = 1 << 20
 
 func importCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {

@@ -10,14 +10,14 @@ import (
 	"adit/localapi/client"
 )
 
-// LineColumns is how many columns a line of a request has at most.
+// LineColumns is the greatest width of a request's line.
 const LineColumns = 96
 
-// timeColumns is what the time that a request took has of its line.
+// timeColumns is the width of the duration in a request's line.
 const timeColumns = 12
 
-// asked is what a request is for: by its path, and by its host where the tunnel has
-// all names below one.
+// asked returns what was requested: the path and, if the tunnel covers all names below one, the
+// host.
 func asked(r client.RequestSummary, t client.Tunnel) string {
 	if wildcard.Is(t.Domain) {
 		return r.Method + " " + r.Host + r.Path
@@ -25,8 +25,8 @@ func asked(r client.RequestSummary, t client.Tunnel) string {
 	return r.Method + " " + r.Path
 }
 
-// Line is a tunnel's request on one line of at most so many columns. What a
-// visitor sent is shown without what a screen would obey.
+// Line returns a tunnel's request on one line of at most that many columns. Control characters that
+// a visitor sent are made harmless.
 func Line(r client.RequestSummary, t client.Tunnel, columns int) string {
 	result := r.State
 	if r.Status != 0 {

@@ -1,5 +1,5 @@
-// Package requests has the commands that show what passed through tunnels, send it
-// again, and write it as an archive; and a line for each, as the short forms show it.
+// Package requests contains the commands that show the recorded requests of tunnels, replay them,
+// and export them as an archive. It also writes the one-line summaries that the short forms show.
 package requests
 
 import (
@@ -150,8 +150,8 @@ func replayCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return cmd
 }
 
-// noRequest says where to look for the requests that there are, if err is that
-// there is none of an id.
+// noRequest adds where to look for existing requests, if err says that there is none with the given
+// id.
 func noRequest(err error) error {
 	if !client.IsCode(err, client.ErrorCodeNotFound) {
 		return err

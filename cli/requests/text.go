@@ -12,7 +12,7 @@ import (
 	"adit/localapi/client"
 )
 
-// flowText says of a flow whose it is, where that is known, and what passed.
+// flowText says who a flow belongs to, if that is known, and how much has passed.
 func flowText(r client.RequestSummary) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s in, %s out", visitorText(r.Client, r.Visitor), bytesize.Text(r.BytesIn), bytesize.Text(r.BytesOut)))
 }
@@ -62,7 +62,7 @@ func writeRequest(w io.Writer, d client.RequestDetail) {
 	writeMessages(w, d)
 }
 
-// writeMessages prints what was said over a WebSocket, oldest first.
+// writeMessages prints the messages of a WebSocket, oldest first.
 func writeMessages(w io.Writer, d client.RequestDetail) {
 	if len(d.Messages)+d.MessagesMissed > 0 {
 		fmt.Fprintln(w)
@@ -91,5 +91,5 @@ func writeMessages(w io.Writer, d client.RequestDetail) {
 	}
 }
 
-// visitorText says who came: of a private tunnel its client's name, and where from.
+// visitorText says who the visitor is: for a private tunnel the client's name, and the address.
 func visitorText(client, visitor string) string { return strings.TrimSpace(client + " " + visitor) }

@@ -1,11 +1,11 @@
 package stdio
 
-// List is a list as the APIs write it.
+// List is a list in the APIs' format.
 type List[T any] struct {
 	Items []T `json:"items"`
 }
 
-// ListOf is a list that has its items in JSON also where there are none.
+// ListOf returns a List that is written with its items in JSON even if there are none.
 func ListOf[T any](items []T) List[T] {
 	if items == nil {
 		items = []T{}

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// output is where a command writes. It notes what got lost on the way, so that
-// nobody takes an empty file for an answer.
+// output is where a command writes. It remembers write errors, so that nobody takes an empty file
+// for a result.
 type output struct {
 	io.Writer
 
@@ -18,7 +18,7 @@ type output struct {
 
 func (o *output) Write(b []byte) (int, error) {
 	n, err := o.Writer.Write(b)
-	// A reader that has gone, as head has, wants no more.
+	// A reader that has gone, such as head, wants no more.
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		o.mu.Lock()
 		if o.lost == nil {
@@ -29,8 +29,8 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failure is the error that ended a command, or what got lost of its output. It
-// reports whether that is it.
+// failure returns the error that ended a command, or else a write error of its output. It reports
+// whether it is the latter.
 func (o *output) failure(err error) (error, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

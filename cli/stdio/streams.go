@@ -1,6 +1,5 @@
-// Package stdio is what a command reads and where it writes: its three streams, and
-// how a result is written to them, as one JSON document or for a person at a
-// terminal. What a result says is the commands' own.
+// Package stdio holds a command's three standard streams and writes results to them, either as one
+// JSON document or for a person at a terminal. What a result says is left to the commands.
 package stdio
 
 import (
@@ -18,17 +17,17 @@ import (
 	"adit/internal/textfile"
 )
 
-// Streams are a command's. Make them with New.
+// Streams are the standard streams of a command. Use New to create them.
 type Streams struct {
 	In io.Reader
-	// Out notes what gets lost on the way.
+	// Out remembers write errors.
 	Out, Err io.Writer
 	// JSON asks for one JSON document instead of text.
 	JSON bool
 	// Terminal reports whether Out is a screen that a person looks at.
 	Terminal bool
-	// Screen tells how many columns and rows of Out that person sees; zero or nil
-	// is not known.
+	// Screen returns how many columns and rows of Out are visible; zero or a nil Screen means
+	// unknown.
 	Screen func() (columns, rows int)
 
 	out *output // is Out
@@ -40,12 +39,12 @@ func New(in io.Reader, out, errs io.Writer) *Streams {
 	return &Streams{In: in, Out: noting, Err: errs, out: noting}
 }
 
-// Failure is the error that ended a command, or what got lost of its output. It
-// reports whether that is it.
+// Failure returns the error that ended a command, or else a write error of its output. It reports
+// whether it is the latter.
 func (s *Streams) Failure(err error) (error, bool) { return s.out.failure(err) }
 
-// Print writes a command's result: as one JSON document with --json, else as
-// text lays it out in columns.
+// Print writes a command's result: as one JSON document with --json, else as laid out in columns by
+// text.
 func (s *Streams) Print(v any, text func(w io.Writer)) error {
 	if s.JSON {
 		out := json.NewEncoder(s.Out)
@@ -58,8 +57,8 @@ func (s *Streams) Print(v any, text func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// PrintPage is Print for what is written of one thing: on a screen what is said of
-// it is broken between words, and goes on below where it began.
+// PrintPage is like Print for the details of one thing: on a screen, descriptions are wrapped
+// between words, and continue below where they began.
 func (s *Streams) PrintPage(v any, text func(w io.Writer)) error {
 	if s.JSON || s.Columns() == 0 {
 		return s.Print(v, text)
@@ -73,8 +72,8 @@ func (s *Streams) PrintPage(v any, text func(w io.Writer)) error {
 	return s.PrintText(all.String())
 }
 
-// PrintTable writes a list: as one JSON document with --json, else as a table, or
-// what is said instead of an empty one.
+// PrintTable writes a list: as one JSON document with --json, else as a table, or as none if it is
+// empty.
 func (s *Streams) PrintTable(v any, t *table.Table, none string) error {
 	if s.JSON {
 		return s.Print(v, nil)
@@ -88,8 +87,7 @@ func (s *Streams) PrintTable(v any, t *table.Table, none string) error {
 	return err
 }
 
-// PrintText writes lines, broken where a screen ends. It is not for commands, which
-// are to be copied.
+// PrintText writes lines, wrapped to the screen. It is not for commands, which people copy.
 func (s *Streams) PrintText(text string) error {
 	for line := range strings.Lines(text) {
 		if _, err := io.WriteString(s.Out, terminal.Break(line, len(named.FindString(line)), s.Columns())); err != nil {
@@ -99,18 +97,18 @@ func (s *Streams) PrintText(text string) error {
 	return nil
 }
 
-// named is the beginning of a line up to what is said of what it names.
+// named matches the beginning of a line, up to the description of what it names.
 var named = regexp.MustCompile(`^ *(?:-> |\S.*? {2,})?`)
 
-// Say writes one line of text; with --json it says nothing.
+// Say writes one line of text; with --json it writes nothing.
 func (s *Streams) Say(format string, args ...any) {
 	if !s.JSON {
 		fmt.Fprintf(s.Out, format+"\n", args...)
 	}
 }
 
-// Columns is how wide the screen is that a person looks at; 0 where nobody does
-// or it is not known.
+// Columns returns the width of the screen that a person looks at; 0 if there is none or it is
+// unknown.
 func (s *Streams) Columns() int {
 	if !s.Terminal {
 		return 0
@@ -118,7 +116,7 @@ func (s *Streams) Columns() int {
 	return s.Size().Columns
 }
 
-// Size asks how much of Out is seen now.
+// Size returns how much of Out is visible now.
 func (s *Streams) Size() (size terminal.Size) {
 	if s.Screen != nil {
 		size.Columns, size.Rows = s.Screen()
@@ -126,8 +124,8 @@ func (s *Streams) Size() (size terminal.Size) {
 	return size
 }
 
-// Secret reads a file that holds one secret, or standard input for "-": an
-// argument would be seen by all who may list the machine's processes.
+// Secret reads a file that contains one secret, or standard input for "-": an argument would be
+// visible to everybody who may list the machine's processes.
 func (s *Streams) Secret(file string) (string, error) {
 	in := s.In
 	if file != "-" {

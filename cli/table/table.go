@@ -1,5 +1,5 @@
-// Package table lays lists out for people: whole where there is room or another
-// program reads them, and on a narrower screen without what a reader misses least.
+// Package table lays out lists for people. A list is written whole if there is room or if another
+// program reads it; on a narrower screen, the columns that a reader misses least are left out.
 package table
 
 import (
@@ -12,25 +12,25 @@ import (
 	"adit/internal/visible"
 )
 
-// Table is a list for people: a row for each thing. All of it is shown where it
-// is piped or the screen is wide enough; on a narrower one what steps say, one
-// after the other until it fits.
+// Table is a list for people, with a row for each thing. It is shown in full if it is piped or the
+// screen is wide enough; on a narrower screen, the steps are applied one after the other until it
+// fits.
 type Table struct {
 	columns  []column
 	narrower []Step
 }
 
-// column is one of a table's. One without a heading everywhere has none.
+// column is one column of a table. If no column has a heading, there is no row of headings.
 type column struct {
 	head  string
 	cells []string
 }
 
-// Step makes a table narrower. Over is by how much it is too wide.
+// Step makes a table narrower. over is how many columns too wide it is.
 type Step func(t *Table, over int)
 
-// New returns a table with columns of these headings, and what it does
-// without first where there is too little room.
+// New returns a table with columns of these headings, and the steps to apply, in order, if there is
+// too little room.
 func New(heads string, narrower ...Step) *Table {
 	t := &Table{narrower: narrower}
 	for head := range strings.SplitSeq(heads, "|") {
@@ -39,7 +39,7 @@ func New(heads string, narrower ...Step) *Table {
 	return t
 }
 
-// Add adds one thing. What comes from strangers does not steer the screen.
+// Add adds one row. Text from strangers cannot control the screen.
 func (t *Table) Add(cells ...any) {
 	for i, cell := range cells {
 		t.columns[i].cells = append(t.columns[i].cells, visible.Text(fmt.Sprint(cell)))
@@ -54,7 +54,7 @@ func (t *Table) column(head string) (index int, c *column) {
 	return index, &t.columns[index]
 }
 
-// OmitEmpty leaves a column out in which nothing stands.
+// OmitEmpty removes a column if all its cells are empty.
 func (t *Table) OmitEmpty(head string) {
 	i, c := t.column(head)
 	if c != nil && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" }) {
@@ -62,7 +62,7 @@ func (t *Table) OmitEmpty(head string) {
 	}
 }
 
-// Drop leaves a column out.
+// Drop removes a column.
 func Drop(head string) Step {
 	return func(t *Table, _ int) {
 		if i, _ := t.column(head); i >= 0 {
@@ -71,7 +71,7 @@ func Drop(head string) Step {
 	}
 }
 
-// Shorten writes each value of a column in fewer letters.
+// Shorten shortens each value of a column.
 func Shorten(head string, shorter func(string) string) Step {
 	return func(t *Table, _ int) {
 		_, c := t.column(head)
@@ -81,8 +81,8 @@ func Shorten(head string, shorter func(string) string) Step {
 	}
 }
 
-// Squeeze cuts values of a column as far as is needed, and keeps at least so many
-// columns of the screen for it.
+// Squeeze truncates the values of a column as far as needed, but leaves it at least that many
+// columns of the screen.
 func Squeeze(head string, least int) Step {
 	return func(t *Table, over int) {
 		_, c := t.column(head)
@@ -93,8 +93,8 @@ func Squeeze(head string, least int) Step {
 	}
 }
 
-// Identify leaves a column of ids out, but where names need them: one that several
-// rows have, or that is empty, gives way to the id.
+// Identify removes a column of ids. Where a name is ambiguous or empty, the id is shown in its
+// place.
 func Identify(ids, names string) Step {
 	return func(t *Table, over int) {
 		_, by := t.column(ids)
@@ -112,7 +112,7 @@ func Identify(ids, names string) Step {
 	}
 }
 
-// Empty reports whether it has no row.
+// Empty reports whether the table has no rows.
 func (t *Table) Empty() bool { return len(t.columns[0].cells) == 0 }
 
 func (c *column) width() int {
@@ -150,8 +150,7 @@ func (t *Table) width() int {
 	return width
 }
 
-// Write lays the table out for a screen of so many columns; 0 is as many as it
-// takes.
+// Write lays the table out for a screen with that many columns; 0 means no limit.
 func (t *Table) Write(w io.Writer, columns int) {
 	if columns > 0 {
 		for _, narrow := range t.narrower {

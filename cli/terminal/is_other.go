@@ -4,8 +4,7 @@ package terminal
 
 import "os"
 
-// Is reports whether f is a screen that a person looks at and that obeys
-// ANSI sequences.
+// Is reports whether f is a screen that a person looks at and that obeys ANSI sequences.
 func Is(f *os.File) bool {
 	stat, err := f.Stat()
 	return err == nil && stat.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull && os.Getenv("TERM") != "dumb"

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SizeOf is how many columns and rows of f a person sees; zero if that is not
-// known.
+// SizeOf returns how many columns and rows of f are visible; zero if unknown.
 func SizeOf(f *os.File) (columns, rows int) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// SizeOf is how many columns and rows of f a person sees; zero if that is not
-// known.
+// SizeOf returns how many columns and rows of f are visible; zero if unknown.
 func SizeOf(f *os.File) (columns, rows int) {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {

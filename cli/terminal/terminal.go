@@ -1,5 +1,5 @@
-// Package terminal is what a person looks at: how much of it is seen, how wide it
-// draws text, and where lines end on it. What is shown there is said by others.
+// Package terminal describes the user's terminal: its size, how wide it draws text, and where lines
+// wrap. What is shown there is left to other packages.
 package terminal
 
 import (
@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// Size is how much a person sees at once. Zero is not known.
+// Size is how much a person sees at once. Zero means unknown.
 type Size struct{ Columns, Rows int }
 
-// Fit lays out what a screen shows: lines that are too long go on below, and what
-// is above the bottom line counts. Of the list, only the newest have to be seen.
+// Fit lays out what a screen shows. Lines that are too long are wrapped, and what is above the
+// bottom line counts. Of the list, only the newest entries have to be visible.
 func (s Size) Fit(head, list []string) string {
 	var above []string
 	for _, line := range head {
@@ -52,7 +52,7 @@ func (s Size) wrap(line string) []string {
 	return append(lines, line[begin:])
 }
 
-// Cut is line with at most so many columns, and an ellipsis for what it loses.
+// Cut returns line cut to at most that many columns, with an ellipsis for what is missing.
 func Cut(line string, columns int) string {
 	used, end := 0, 0 // end is where the ellipsis would come
 	for i, r := range line {
@@ -66,12 +66,12 @@ func Cut(line string, columns int) string {
 	return line
 }
 
-// Pad is line with at least so many columns.
+// Pad returns line padded to at least that many columns.
 func Pad(line string, columns int) string {
 	return line + strings.Repeat(" ", max(columns-Columns(line), 0))
 }
 
-// Columns is how wide a terminal draws a line.
+// Columns returns how wide a terminal draws a line.
 func Columns(line string) (columns int) {
 	for _, r := range line {
 		columns += columnsOf(r)
@@ -79,7 +79,7 @@ func Columns(line string) (columns int) {
 	return columns
 }
 
-// columnsOf is how wide a terminal draws r (Unicode Standard Annex 11, roughly).
+// columnsOf returns how wide a terminal draws r (Unicode Standard Annex 11, roughly).
 func columnsOf(r rune) int {
 	switch {
 	case r < 0x300:
@@ -93,9 +93,9 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// Break returns a line with its end, broken between words where a screen of so many
-// columns ends. What comes below stands under the byte begin. Where that leaves
-// too little room, or columns is 0, the line stays as it is.
+// Break returns a line, including its line ending, wrapped between words for a screen of that many
+// columns. Continuations are indented to the byte begin. If that leaves too little room, or columns
+// is 0, the line is returned unchanged.
 func Break(line string, begin, columns int) string {
 	indent := Columns(line[:begin])
 	if columns-indent < 20 || Columns(strings.TrimSuffix(line, "\n")) <= columns {

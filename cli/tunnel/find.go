@@ -10,8 +10,7 @@ import (
 	"adit/localapi/client"
 )
 
-// named returns the daemon's client, and the id of the tunnel that a person
-// named.
+// named returns the daemon's client, and the id of the tunnel that the user named.
 func named(ctx context.Context, find *daemon.Finder, name string) (*client.Client, string, error) {
 	c, err := find.Client(ctx)
 	if err != nil {
@@ -21,8 +20,8 @@ func named(ctx context.Context, find *daemon.Finder, name string) (*client.Clien
 	return c, id, err
 }
 
-// Find returns the id of the tunnel with this id, or the only one with
-// this name, or, if none has it, with this domain.
+// Find returns the id of the tunnel with this id, or the only one with this name, or, if none has
+// it, the one with this domain.
 func Find(ctx context.Context, c *client.Client, named string) (string, error) {
 	all, err := c.Tunnels(ctx)
 	if err != nil {
@@ -53,7 +52,7 @@ func Find(ctx context.Context, c *client.Client, named string) (string, error) {
 	return "", fmt.Errorf("%d tunnels have the name or domain %q; name one by its id: %s", len(found), named, strings.Join(found, ", "))
 }
 
-// ByID are the daemon's tunnels.
+// ByID returns the daemon's tunnels by id.
 func ByID(ctx context.Context, c *client.Client) (map[string]client.Tunnel, error) {
 	all, err := c.Tunnels(ctx)
 	if err != nil {
@@ -66,8 +65,7 @@ func ByID(ctx context.Context, c *client.Client) (map[string]client.Tunnel, erro
 	return by, nil
 }
 
-// hasDomain reports whether a tunnel's domain is this one: as it was asked for, or
-// as visitors see it.
+// hasDomain reports whether a tunnel has this domain, either as requested or as visitors see it.
 func hasDomain(t client.Tunnel, name string) bool {
 	if t.Domain == "" {
 		return false // the relay's own name is in the URL

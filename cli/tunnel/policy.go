@@ -52,8 +52,7 @@ func policySetCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return cmd
 }
 
-// onPolicy does something with the policy of the tunnel that a person named, and
-// shows it.
+// onPolicy calls do for the policy of the tunnel that the user named, and shows the result.
 func onPolicy(ctx context.Context, std *stdio.Streams, find *daemon.Finder, name string, do func(*client.Client, context.Context, string) (client.TaggedPolicy, error)) error {
 	c, id, err := named(ctx, find, name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"adit/localapi/client"
 )
 
-// forPorts are the tunnels of so many ports from those of in on: each has its own
-// port, and a name with it. The public ports follow the first if there is one.
+// forPorts returns the tunnels for that many ports, starting with those of in. Each has its own
+// port, and a name with the port in it. The public ports follow the first one, if there is one.
 func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) {
 	switch {
 	case ports < 1 || ports > portrange.Most:
@@ -34,14 +34,14 @@ func forPorts(in client.TunnelCreate, ports int) ([]client.TunnelCreate, error) 
 	return all, nil
 }
 
-// portError is why one of several ports is not published, so that none is.
+// portError says why one of several ports cannot be published, in which case none is.
 type portError struct {
 	port int
 	err  error
 	left []string // tunnels that could not be removed again
 }
 
-// Error puts it around what there is to say of err, which is no cause of its own.
+// Error puts the port in front of the explanation of err, which cannot be unwrapped.
 func (e *portError) Error() string {
 	text := fmt.Sprintf("port %d: %s", e.port, daemon.Explain(e.err))
 	if len(e.left) > 0 {
@@ -50,8 +50,8 @@ func (e *portError) Error() string {
 	return text
 }
 
-// createAll makes all tunnels or none: those that it has made are removed again if
-// one cannot be made. The error is a *portError.
+// createAll creates all tunnels or none: if one cannot be created, those created before are removed
+// again. The error is a *portError.
 func createAll(ctx context.Context, c *client.Client, wanted []client.TunnelCreate) (made []client.Tunnel, err error) {
 	for _, in := range wanted {
 		t, err := daemon.Patiently(ctx, func() (client.Tunnel, error) { return c.CreateTunnel(ctx, in) })
@@ -63,7 +63,7 @@ func createAll(ctx context.Context, c *client.Client, wanted []client.TunnelCrea
 	return made, nil
 }
 
-// removeAll removes tunnels, also after the end of ctx, and returns those that stay.
+// removeAll removes tunnels, even if ctx has ended, and returns those that could not be removed.
 func removeAll(ctx context.Context, c *client.Client, made []client.Tunnel) (left []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.RemoveTimeout)
 	defer cancel()

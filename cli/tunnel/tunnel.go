@@ -1,5 +1,5 @@
-// Package tunnel has the commands that create, list, change and delete tunnels, and
-// finds the tunnel that a person names. What a tunnel may be is definition's.
+// Package tunnel contains the commands that create, list, change and delete tunnels, and finds the
+// tunnel that a user names. What a tunnel may be is left to package definition.
 package tunnel
 
 import (
@@ -100,8 +100,8 @@ func createCommand(std *stdio.Streams, find *daemon.Finder) *cobra.Command {
 	return cmd
 }
 
-// printMade shows a tunnel that was made, and the password that its visitors are asked
-// for, which nothing shows again; empty for none.
+// printMade shows a newly created tunnel, and the password for its visitors, which is never shown
+// again; empty for none.
 func printMade(std *stdio.Streams, t client.Tunnel, password string) error {
 	made := struct {
 		client.Tunnel
@@ -153,7 +153,7 @@ func oneCommand(std *stdio.Streams, find *daemon.Finder, name, short string, do 
 	}
 }
 
-// onOne does something with the tunnel that a person named, and shows it.
+// onOne calls do for the tunnel that the user named, and shows the result.
 func onOne(ctx context.Context, std *stdio.Streams, find *daemon.Finder, name string, do func(*client.Client, context.Context, string) (client.Tunnel, error)) error {
 	c, id, err := named(ctx, find, name)
 	if err != nil {

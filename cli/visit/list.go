@@ -17,8 +17,8 @@ import (
 	"adit/localapi/client"
 )
 
-// list shows the visits that adit.toml declares, and the other private tunnels
-// that let this client in.
+// list shows the visits that adit.toml declares, and the other private tunnels that admit this
+// client.
 func list(ctx context.Context, std *stdio.Streams, find *daemon.Finder) error {
 	c, err := find.Client(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func list(ctx context.Context, std *stdio.Streams, find *daemon.Finder) error {
 	return std.PrintTable(shown, rows, none)
 }
 
-// complete lists the private tunnels that let this client in.
+// complete lists the private tunnels that admit this client.
 func complete(find *daemon.Finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -11,8 +11,8 @@ import (
 	"adit/internal/visible"
 )
 
-// servePackets leads the packets that come to conn to the tunnel, those of each sender by
-// a connection to the daemon of their own, until ctx ends.
+// servePackets leads the packets that arrive on conn to the tunnel until ctx ends, with a separate
+// connection to the daemon for each sender.
 func servePackets(ctx context.Context, std *stdio.Streams, w *way, tunnel string, conn *net.UDPConn) error {
 	var mu sync.Mutex
 	said := "" // of what is in the way; it is tried again and again

@@ -1,5 +1,5 @@
-// Package visit has the command that leads connections of this machine to private
-// tunnels of other clients, and lists what may be visited.
+// Package visit contains the command that leads connections on this machine to private tunnels of
+// other clients, and lists the tunnels that can be visited.
 package visit
 
 import (
@@ -83,7 +83,7 @@ declared visits and the other private tunnels that this client may visit.`,
 	return cmd
 }
 
-// withDaemon visits with the daemon that runs, or one that runs meanwhile.
+// withDaemon visits with the running daemon, or with one that runs for the duration of the visit.
 func withDaemon(ctx context.Context, find *daemon.Finder, visit func(*way) error) error {
 	c, own, err := find.ClientOrEmbedded(ctx, "adit visit")
 	if err != nil {
@@ -92,15 +92,15 @@ func withDaemon(ctx context.Context, find *daemon.Finder, visit func(*way) error
 	return cmp.Or(visit(&way{client: c, own: own}), own.End())
 }
 
-// once connects standard input and output with the tunnel, until the tunnel's
-// side has ended.
+// once connects standard input and output to the tunnel, until the tunnel's side has ended.
 func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel string) error {
 	conn, err := c.Visit(ctx, tunnel)
 	if err != nil {
 		return daemon.WithoutToken(ctx, c, err)
 	}
 	defer conn.Close()
-	// An interruption is no end: the service would take what it has for the whole.
+	// An interruption is not a regular end: the service would take what it has received for
+	// complete.
 	defer context.AfterFunc(ctx, func() { _ = conn.Reset() })()
 	go func() { // nothing ends a read of standard input: it is left to the program's end
 		_, _ = io.Copy(conn, std.In)
@@ -116,7 +116,7 @@ func once(ctx context.Context, std *stdio.Streams, c *client.Client, tunnel stri
 	return fmt.Errorf("the connection to %s broke: %w", tunnel, err)
 }
 
-// many leads whoever comes to listen to the tunnel, until ctx ends.
+// many leads every connection to the address listen to the tunnel, until ctx ends.
 func many(ctx context.Context, std *stdio.Streams, w *way, tunnel, listen string) error {
 	found, err := w.client.MayVisit(ctx, tunnel)
 	if err != nil {
@@ -163,10 +163,10 @@ func listenError(tunnel string, err error) error {
 	return fmt.Errorf("listen for visits of %s: %w; choose a different port", tunnel, err)
 }
 
-// acceptAgain is how long the next connection waits where one could not be taken.
+// acceptAgain is how long to wait before accepting the next connection if accepting one has failed.
 const acceptAgain = 200 * time.Millisecond
 
-// serve leads whoever comes by ln to the tunnel, until ctx ends, which closes ln.
+// serve leads every connection that ln accepts to the tunnel, until ctx ends, which closes ln.
 func serve(ctx context.Context, std *stdio.Streams, w *way, tunnel string, ln net.Listener) error {
 	var guests sync.WaitGroup
 	defer guests.Wait()

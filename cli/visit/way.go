@@ -9,7 +9,7 @@ import (
 	"adit/localapi/client"
 )
 
-// way leads to private tunnels by the daemon that was found.
+// way leads to private tunnels through the daemon that was found.
 type way struct {
 	client *client.Client
 	found  client.Status // how the daemon was then
@@ -18,8 +18,8 @@ type way struct {
 	own    *daemon.Embedded
 }
 
-// to connects to a private tunnel by one of the client's methods. Where another command
-// ran the daemon, and has ended, this one runs it from now on.
+// to connects to a private tunnel with one of the client's methods. If another command ran the
+// daemon, and has ended, this one runs it from now on.
 func (w *way) to(ctx context.Context, tunnel string, visit func(context.Context, string) (client.VisitConn, error)) (client.VisitConn, error) {
 	conn, err := visit(ctx, tunnel)
 	if !errors.Is(err, client.ErrNotRunning) || !w.takeOver(ctx, err) {

@@ -1,3 +1,3 @@
-// Package arch holds the shape of the tree: its tests fail if an import runs up
-// instead of down, or if a package has no doc. It has no code.
+// Package arch guards the shape of the source tree: its tests fail if an import runs upwards, or if
+// a package has no doc. It has no code.
 package arch

@@ -1,5 +1,5 @@
-// Package atomicfile replaces a file so that whoever reads it, also after the
-// power went at any moment, finds all of the old content or all of the new.
+// Package atomicfile replaces a file so that readers see either all of the old content or all of
+// the new, even if the power fails part way.
 package atomicfile
 
 import (
@@ -12,13 +12,12 @@ import (
 	"strings"
 )
 
-// FS has the steps of a replacement. Tests put a file system that stops at any
-// of them in its place.
+// FS provides the steps of a replacement. Tests substitute a file system that stops at any of them.
 type FS interface {
 	CreateTemp(dir, pattern string) (File, error)
 	Rename(from, to string) error
 	Remove(path string) error
-	// SyncDir makes the names in a folder last.
+	// SyncDir makes the names in a folder durable.
 	SyncDir(dir string) error
 }
 
@@ -27,17 +26,17 @@ type File interface {
 	io.WriteCloser
 	Name() string
 	Chmod(mode fs.FileMode) error
-	// Sync makes the content last.
+	// Sync makes the content durable.
 	Sync() error
 }
 
-// Write replaces path by data on the machine's own file system. The file has
-// the permissions perm from its first byte on.
+// Write replaces the file at path with data on the machine's own file system. The file has the
+// permissions perm from its first byte.
 func Write(path string, data []byte, perm fs.FileMode) error {
 	return WriteTo(system{}, path, data, perm)
 }
 
-// WriteTo is Write on another file system.
+// WriteTo is like Write on another file system.
 func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
@@ -79,8 +78,8 @@ func WriteTo(fsys FS, path string, data []byte, perm fs.FileMode) (err error) {
 	return nil
 }
 
-// Sweep removes what writes of path have left that were cut, as when the power
-// went: it may be a secret. Nobody may be writing path meanwhile.
+// Sweep removes what interrupted writes of path have left, such as after a power failure: it may
+// contain a secret. Nobody may be writing path at the same time.
 func Sweep(path string) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
@@ -100,8 +99,8 @@ func Sweep(path string) {
 // suffix ends the name of a file that is being written.
 const suffix = ".tmp"
 
-// Rename renames a file, in the place of another if there is one. It waits a
-// moment for a virus scanner that has it open, as Write does.
+// Rename renames a file, replacing any existing one. Like Write, it waits briefly for a virus
+// scanner that has the file open.
 func Rename(from, to string) error { return rename(from, to) }
 
 type system struct{}

@@ -1,7 +1,6 @@
-// Command bench measures the whole of adit as its users meet it: relay, agent,
-// visitor and origin on loopback or over bad paths, beside the direct path in
-// the same run. It prints Markdown tables, or JSON with -json.
-// docs/benchmarks.md says how to read them.
+// Command bench measures the whole of adit as its users experience it: relay, agent, visitor and
+// origin on loopback or over bad paths, next to the direct path in the same run. It prints Markdown
+// tables, or JSON with -json. docs/benchmarks.md says how to read them.
 package main
 
 import (

@@ -26,7 +26,7 @@ func (p *paths) loopback() bool { return p.loop || len(p.bad) == 0 }
 
 func (p *paths) String() string { return "" }
 
-// Set adds one, or some by their name.
+// Set adds one path, or several by name.
 func (p *paths) Set(text string) error {
 	switch text {
 	case "loopback":
@@ -51,10 +51,10 @@ func (p *paths) Set(text string) error {
 // pathReport is what was measured over a path.
 type pathReport struct {
 	Path string `json:"path"`
-	// TCP is the congestion control of the hosts, which the direct path has.
+	// TCP is the hosts' congestion control, which the direct path uses.
 	TCP string `json:"tcp,omitempty"`
-	// Late is by how many milliseconds packets came later than the path says, in
-	// the mean, and LateMost at most: the machine had other work.
+	// Late is by how many milliseconds packets were later than the path specifies, on average, and
+	// LateMost at most: the machine had other work.
 	Late     float64  `json:"late_ms"`
 	LateMost float64  `json:"late_most_ms"`
 	LeftOut  string   `json:"left_out,omitempty"` // why nothing was measured

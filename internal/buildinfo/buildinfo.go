@@ -10,7 +10,7 @@ import (
 // Set by the release build with -ldflags "-X adit/internal/buildinfo.version=…".
 var version, commit, date string
 
-// Info is what this program was built from.
+// Info describes what this program was built from.
 type Info struct {
 	Version string `json:"version"` // devel if it is no release
 	Commit  string `json:"commit"`  // empty if it is not known
@@ -20,12 +20,12 @@ type Info struct {
 	Go       string `json:"go_version"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
-	// Platform is what the program runs on, as releases name it: linux/amd64, or
-	// linux/armv7, which says more of a processor than Arch.
+	// Platform is what the program runs on, in the form that releases use: linux/amd64, or
+	// linux/armv7, which says more about a processor than Arch.
 	Platform string `json:"platform"`
 }
 
-// Get reads what the linker was told, and what the Go toolchain noted besides.
+// Get returns what the linker was told, and what else the Go toolchain recorded.
 func Get() Info {
 	i := Info{
 		Version: version, Commit: commit, Date: date,

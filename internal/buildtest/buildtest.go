@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Program builds the package pkg into file, as build/pack does, which finds it
-// compiled; more are flags of go build. It calls [Watch], in vain before the first test.
+// Program builds the package pkg into file in the same way as build/pack, so that compiled packages
+// are shared; more are flags of go build. It calls [Watch], which has no effect before the first
+// test.
 func Program(file, pkg string, more ...string) error {
 	if _, err := Watch(); err != nil {
 		return err
@@ -25,12 +26,11 @@ func Program(file, pkg string, more ...string) error {
 	return nil
 }
 
-// Watch has go test run the calling test anew once any file of the module has changed,
-// and returns the folders that it looked into. By itself go test knows the packages that
-// a test imports and the files that it opens, and nothing of a program that the test
-// builds: it would repeat the result of the program before the change. What it knows of
-// a folder that a test has read are the names, sizes and times of what is in it. It hears
-// of what is read from within tests, and nothing of what a TestMain reads before them.
+// Watch makes go test rerun the calling test if any file of the module has changed, and returns the
+// folders that it looked into. By itself, go test only knows the packages that a test imports and
+// the files that it opens, not a program that the test builds: it would repeat the result from
+// before the change. Of a folder that a test has read, it knows the names, sizes and times of the
+// contents. It notices what is read from within tests, but not what a TestMain reads before them.
 func Watch() (folders []string, err error) {
 	root, err := moduleRoot()
 	if err != nil {

@@ -3,7 +3,7 @@ package bytesize
 
 import "fmt"
 
-// Text is n bytes in the largest unit that leaves one or more, as 1.5 MiB.
+// Text returns n bytes in the largest unit that gives at least one, such as 1.5 MiB.
 func Text(n int64) string {
 	const units = "KMGTP"
 	if n < 1024 {

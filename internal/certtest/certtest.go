@@ -1,5 +1,4 @@
-// Package certtest makes the authorities and certificates that tests have clients
-// present.
+// Package certtest makes certificate authorities and client certificates for tests.
 package certtest
 
 import (
@@ -16,43 +15,43 @@ import (
 	"time"
 )
 
-// Authority issues certificates. It is one itself, by another or its own.
+// Authority issues certificates. It is a root or was issued by another authority.
 type Authority struct {
 	Certificate *x509.Certificate
 	key         crypto.Signer
 	chain       [][]byte // from it to the one below the root
 }
 
-// Change changes what a certificate is to be.
+// Change modifies a certificate before it is issued.
 type Change func(*x509.Certificate)
 
-// New makes an authority of its own.
+// New makes a root authority.
 func New(tb testing.TB, name string, changes ...Change) *Authority {
 	tb.Helper()
 	return issue(tb, nil, name, append([]Change{authority}, changes...))
 }
 
-// Below makes an authority that another has issued.
+// Below makes an authority issued by another.
 func (a *Authority) Below(tb testing.TB, name string, changes ...Change) *Authority {
 	tb.Helper()
 	return issue(tb, a, name, append([]Change{authority}, changes...))
 }
 
-// Client issues a client's certificate, with those between it and the root.
+// Client issues a client certificate, together with those between it and the root.
 func (a *Authority) Client(tb testing.TB, name string, changes ...Change) tls.Certificate {
 	tb.Helper()
 	c := issue(tb, a, name, append([]Change{client}, changes...))
 	return tls.Certificate{Certificate: append([][]byte{c.Certificate.Raw}, a.chain...), PrivateKey: c.key, Leaf: c.Certificate}
 }
 
-// Self makes a client's certificate that is its own issuer, and no authority.
+// Self makes a client certificate that is its own issuer, and not an authority.
 func Self(tb testing.TB, name string, changes ...Change) tls.Certificate {
 	tb.Helper()
 	c := issue(tb, nil, name, append([]Change{client}, changes...))
 	return tls.Certificate{Certificate: [][]byte{c.Certificate.Raw}, PrivateKey: c.key, Leaf: c.Certificate}
 }
 
-// Forged is a client's certificate that another client's has issued, which is no
+// Forged makes a client certificate issued by another client's certificate, which is not an
 // authority.
 func Forged(tb testing.TB, by tls.Certificate, name string) tls.Certificate {
 	tb.Helper()
@@ -68,10 +67,10 @@ func client(c *x509.Certificate) {
 	c.KeyUsage, c.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 }
 
-// PEM is the authority's certificate.
+// PEM returns the authority's certificate.
 func (a *Authority) PEM() string { return PEM(a.Certificate.Raw) }
 
-// PEM writes certificates.
+// PEM encodes certificates.
 func PEM(chain ...[]byte) string {
 	var text []byte
 	for _, der := range chain {

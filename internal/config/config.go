@@ -1,6 +1,6 @@
-// Package config reads adit.toml, the file in which a person says how the
-// daemon should be. adit never writes it. What a tunnel's values may be is left
-// to the agent; this package knows the keys, and where in the file they are.
+// Package config reads adit.toml, the file in which the user configures the daemon. adit never
+// writes it. This package knows the keys and their positions in the file; which values are valid
+// for a tunnel is left to the agent.
 package config
 
 import (
@@ -47,23 +47,23 @@ type LocalAPI struct {
 	AllowedHosts    []string `toml:"allowed_hosts"`
 }
 
-// Session says how the relay is reached.
+// Session says how to reach the relay.
 type Session struct {
 	// Transport is auto (also if empty), dtls or tls.
 	Transport string `toml:"transport"`
 }
 
-// Inspector bounds the traffic inspector.
+// Inspector limits the traffic inspector.
 type Inspector struct {
 	// Enabled is true if nil.
 	Enabled *bool `toml:"enabled"`
-	// MemoryMiB is what all entries together may hold. If zero, 64.
+	// MemoryMiB is how much memory all entries together may use. If zero, 64.
 	MemoryMiB int `toml:"memory_mib"`
-	// BodyKiB is what is kept of one body. If zero, 512.
+	// BodyKiB is how much of one body is kept. If zero, 512.
 	BodyKiB int `toml:"body_kib"`
 }
 
-// Log says how much the daemon tells.
+// Log says how much the daemon logs.
 type Log struct {
 	// Level is debug, info (also if empty), warn or error.
 	Level string `toml:"level"`
@@ -79,8 +79,8 @@ type Tunnel struct {
 	LocalScheme string `toml:"local_scheme"`
 	Domain      string `toml:"domain"`
 	RemotePort  int    `toml:"remote_port"`
-	// Ports is how many ports there are from LocalPort on, and from RemotePort on if
-	// that is set, each with a tunnel of its own; zero is one without more.
+	// Ports is how many consecutive ports there are, from LocalPort and, if set, from RemotePort,
+	// each with its own tunnel; zero means a single port.
 	Ports      int    `toml:"ports"`
 	HostHeader string `toml:"host_header"`
 	// Fields by name; an empty value removes one.
@@ -90,7 +90,7 @@ type Tunnel struct {
 	Visitors        []string          `toml:"visitors"`
 	ProxyProtocol   string            `toml:"proxy_protocol"`
 	Inspect         *bool             `toml:"inspect"`
-	// Policy says who is let in, in the relay's words; see [Tunnel.PolicyDocument].
+	// Policy says who may visit, in the relay's format; see [Tunnel.PolicyDocument].
 	Policy map[string]any `toml:"policy"`
 }
 
@@ -101,7 +101,7 @@ type Visit struct {
 	Listen string `toml:"listen"` // a port, or a loopback address with one
 }
 
-// Path is a path of a declared tunnel that leads to a local service of its own.
+// Path is a path of a declared tunnel that leads to its own local service.
 type Path struct {
 	Path        string `toml:"path"`
 	LocalIP     string `toml:"local_ip"`
@@ -111,8 +111,8 @@ type Path struct {
 	Strip       bool   `toml:"strip"`
 }
 
-// Load reads the file in the configuration folder dir. There being none is no
-// error: all has its default then.
+// Load reads the file in the configuration folder dir. A missing file is not an error: all values
+// then have their defaults.
 func Load(dir string) (*File, error) {
 	path := filepath.Join(dir, Name)
 	f, err := open(path)
@@ -163,7 +163,7 @@ func unreadable(err error) error {
 	return fmt.Errorf("read the configuration: %w%s", err, hint)
 }
 
-// Parse reads text as the file at path.
+// Parse parses text as the content of the file at path.
 func Parse(path string, text []byte) (*File, error) {
 	plain, err := textfile.Of(text)
 	if err != nil {
@@ -181,14 +181,14 @@ func Parse(path string, text []byte) (*File, error) {
 	return file, nil
 }
 
-// Path is where the file is, or would be.
+// Path returns where the file is, or would be.
 func (f *File) Path() string { return f.path }
 
 // Exists reports whether there is a file.
 func (f *File) Exists() bool { return f.text != nil }
 
-// OpenSecret returns the file that has the Bearer token, if everybody at this
-// machine may read it; else nothing.
+// OpenSecret returns the file that contains the Bearer token if everybody at this machine may read
+// it, else nothing.
 func (f *File) OpenSecret() string {
 	path := f.LocalAPI.BearerTokenFile
 	if f.LocalAPI.BearerToken != "" {
@@ -200,8 +200,8 @@ func (f *File) OpenSecret() string {
 	return path
 }
 
-// Sets reports whether the file sets key in the table of that name; letters count
-// in either case, as they do where the file is read.
+// Sets reports whether the file sets key in the table of that name. Case is ignored, as it is when
+// the file is read.
 func (f *File) Sets(table, key string) bool {
 	var all map[string]any
 	if toml.Unmarshal(f.text, &all) != nil {

@@ -31,9 +31,8 @@ func (e *Error) Error() string {
 	return where + ": " + e.Message
 }
 
-// Mistake returns the error about key in the table of that name (empty: the top
-// of the file), or in the index-th of the tables of that name if index is not
-// below zero.
+// Mistake returns the error about key in the table of that name (empty: the top of the file), or,
+// if index is not negative, in the index-th of the tables of that name.
 func (f *File) Mistake(table string, index int, key, message string) *Error {
 	e := &Error{Path: f.path, Line: f.line(table, index, key), Key: key, Message: message}
 	switch {

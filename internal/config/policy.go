@@ -25,9 +25,9 @@ const (
 // maxSecret is how long a password in a file may be, in bytes: more than any is.
 const maxSecret = 4096
 
-// PolicyDocument is the tunnel's policy as the relay reads it, in JSON; nil for none. A
-// password that is in a file is what read returns of that; [ReadSecret] is one. What else
-// there is in it is the relay's to judge.
+// PolicyDocument returns the tunnel's policy in the relay's JSON format; nil if there is none.
+// Passwords that are in files are read by read, for example [ReadSecret]. The rest of the document
+// is for the relay to judge.
 func (t Tunnel) PolicyDocument(read func(path string) (string, error)) (json.RawMessage, error) {
 	if len(t.Policy) == 0 {
 		return nil, nil
@@ -74,7 +74,7 @@ func withPassword(user any, read func(string) (string, error)) (any, error) {
 	return table, nil
 }
 
-// ReadSecret returns what the file at path holds, without the end of its line.
+// ReadSecret returns the content of the file at path, without its line ending.
 func ReadSecret(path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a file", path) // a pipe would wait for a writer
@@ -99,7 +99,7 @@ func ReadSecret(path string) (string, error) {
 	return secret, nil
 }
 
-// PasswordFiles are the paths of the files that have passwords of visitors.
+// PasswordFiles returns the paths of the files that contain visitors' passwords.
 func (f *File) PasswordFiles() []string {
 	var paths []string
 	for path, own := range f.passwords() {
@@ -110,8 +110,8 @@ func (f *File) PasswordFiles() []string {
 	return paths
 }
 
-// OpenPasswords returns a file that has the password of a tunnel's visitors, if
-// everybody at this machine may read it; else nothing.
+// OpenPasswords returns a file that contains the password of a tunnel's visitors and that everybody
+// at this machine may read, or nothing if there is none.
 func (f *File) OpenPasswords() string {
 	for path := range f.passwords() {
 		if openToAll(path) {

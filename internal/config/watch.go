@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// Watcher notices changes of the file, and of those that it names.
+// Watcher notices changes of the file, and of the files that it names.
 type Watcher struct {
 	paths []string // the file's own is the first
 	last  []fileStamp
 }
 
-// NewWatcher looks at the file in the configuration folder dir. It is called
+// NewWatcher starts from the current state of the file in the configuration folder dir. Call it
 // before Load, so that no change between the two is missed.
 func NewWatcher(dir string) *Watcher {
 	paths := []string{filepath.Join(dir, Name)}
 	return &Watcher{paths: paths, last: stamps(paths)}
 }
 
-// Follow has the files of these paths noticed, too, and no others but the first. It is
-// called before they are read, and by Run's changed or before Run.
+// Follow also watches the files at these paths, in place of those of an earlier call. Call it
+// before they are read, and either from Run's changed or before Run.
 func (w *Watcher) Follow(paths []string) {
 	w.paths = append([]string{w.paths[0]}, paths...)
 	w.last = append([]fileStamp{w.last[0]}, stamps(paths)...)
 }
 
-// Run calls changed when a file has come, changed or gone, until ctx ends. It
-// sleeps until the system tells of something; where the system does not, as on
-// network file systems, it looks every so often. A change counts when the files
-// have stayed the same for that long: an editor that empties a file before it
-// writes is let finish.
+// Run calls changed when a file has appeared, changed or gone, until ctx ends. It sleeps until the
+// system reports a change; if the system does not, as on network file systems, it checks at regular
+// intervals. A change counts once the files have stayed the same for that interval, so that an
+// editor that empties a file before writing it can finish.
 func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) error {
 	for ctx.Err() == nil {
 		told, stop := tell(w.paths)

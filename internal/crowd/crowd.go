@@ -1,9 +1,9 @@
-// Package crowd gives places to those who have not said who they are yet, and may
-// come in any number from many addresses. Where all places are taken, whoever
-// comes gets that of the one who has waited longest in the most crowded block, if
-// that block has more than its own, or the wait was longer than it takes to say
-// who one is. Those who only hold places lose them, and a crowd that comes back at
-// once, each from another block, is served in turn and not cut before its time.
+// Package crowd allots a limited number of places to callers that have not identified themselves
+// yet and may arrive in any number from many addresses. If all places are taken, a newcomer gets
+// the place of the caller that has waited longest in the most crowded block, provided that block
+// holds more than the newcomer's own, or that the wait was longer than identifying oneself takes.
+// Callers that merely occupy places lose them, and a crowd that returns all at once, each from a
+// different block, is served in turn rather than cut off early.
 package crowd
 
 import (
@@ -15,7 +15,7 @@ import (
 	"adit/internal/monotime"
 )
 
-// Crowd is the places. Its first fields are set before use.
+// Crowd is a limited number of places. Set its exported fields before use.
 type Crowd struct {
 	PerBlock int           // places of one block, at most
 	Most     int           // places together, at most; if zero, any number
@@ -36,10 +36,9 @@ type place struct {
 	gone  bool // has left, or lost its place
 }
 
-// Enter takes a place for one of a block. cut ends it, should it lose the place
-// to another: it is called at most once, by another goroutine's Enter, and must
-// not wait. leave gives the place back, at its first call; it is there in any
-// case, and ok says whether there was a place.
+// Enter takes a place for a caller from a block. cut is called if the place goes to another caller:
+// at most once, from another goroutine's Enter, so it must not block. The first call of leave gives
+// the place back. leave is never nil; ok reports whether there was a place.
 func (c *Crowd) Enter(from netip.Prefix, cut func()) (leave func(), ok bool) {
 	p := &place{from: from, cut: cut}
 	victim, ok := c.enter(p)
@@ -112,14 +111,14 @@ func (c *Crowd) leave(p *place) {
 	c.blocks[p.from] = list
 }
 
-// Len is how many places are taken.
+// Len returns how many places are taken.
 func (c *Crowd) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all
 }
 
-// Cut is how many lost their places to others.
+// Cut returns how many callers have lost their places to others.
 func (c *Crowd) Cut() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package discovery is the file by which tray, command line and host products
-// find the running daemon: runtime.json in its state folder.
+// Package discovery reads and writes runtime.json in the daemon's state folder, by which the tray,
+// the command line and host products find the running daemon.
 package discovery
 
 import (
@@ -20,8 +20,8 @@ const Name = "runtime.json"
 
 const maxSize = 64 << 10
 
-// Info is where the daemon answers. A file that a crash left behind names a
-// daemon that is gone: ask health_path before relying on it.
+// Info says where the daemon answers. A file left behind by a crash names a daemon that is gone:
+// query health_path before relying on it.
 type Info struct {
 	ListenAddr  string    `json:"listen_addr"`
 	ConnectAddr string    `json:"connect_addr"` // ListenAddr with a wildcard made loopback
@@ -31,7 +31,7 @@ type Info struct {
 	StartedAt   time.Time `json:"started_at"`
 }
 
-// New returns the Info of this process, listening on addr since started.
+// New returns the Info of this process, which has listened on addr since started.
 func New(addr net.Addr, started time.Time) Info {
 	return Info{
 		ListenAddr:  addr.String(),
@@ -43,9 +43,9 @@ func New(addr net.Addr, started time.Time) Info {
 	}
 }
 
-// ConnectAddr returns addr with an unspecified host replaced by loopback: that of
-// IPv4, also for [::]. Such a listener takes both, is what package net makes of
-// 0.0.0.0 too, and is there where IPv6 is switched off and ::1 is not.
+// ConnectAddr returns addr with an unspecified host replaced by IPv4 loopback, even for [::]. Such
+// a listener accepts both families (package net makes the same of 0.0.0.0), and IPv4 loopback
+// exists even if IPv6 is switched off and ::1 does not.
 func ConnectAddr(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -66,7 +66,7 @@ func Write(dir string, info Info) error {
 	return atomicfile.Write(filepath.Join(dir, Name), append(data, '\n'), 0o644)
 }
 
-// Remove takes info back, unless another daemon has put its own there since.
+// Remove removes info, unless another daemon has written its own since.
 func Remove(dir string, info Info) error {
 	now, err := Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,8 +81,8 @@ func Remove(dir string, info Info) error {
 	return os.Remove(filepath.Join(dir, Name))
 }
 
-// Read returns what the daemon of the state folder dir has written. The error
-// matches fs.ErrNotExist if there is none.
+// Read returns what the daemon with the state folder dir has written. The error matches
+// fs.ErrNotExist if there is nothing.
 func Read(dir string) (Info, error) {
 	path := filepath.Join(dir, Name)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // to open a pipe may last for ever
@@ -110,8 +110,8 @@ func Read(dir string) (Info, error) {
 	return info, nil
 }
 
-// Find returns the first of dirs that has a file. The error matches
-// fs.ErrNotExist if none has.
+// Find returns the Info in the first of dirs that has one. The error matches fs.ErrNotExist if none
+// has.
 func Find(dirs []string) (Info, error) {
 	err := fs.ErrNotExist
 	for _, dir := range dirs {

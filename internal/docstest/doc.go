@@ -1,4 +1,3 @@
-// Package docstest runs the commands that the documents show, as they stand
-// there, on a clean copy of the project, and follows their links. It has tests
-// only.
+// Package docstest runs the commands shown in the documentation, exactly as they are written, on a
+// clean copy of the project, and follows its links. It has tests only.
 package docstest

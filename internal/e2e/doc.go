@@ -1,4 +1,4 @@
-// Package e2e tries the built program as its users do: relay, daemon and
-// visitor as processes of their own, through nothing but commands, HTTP and
-// the public addresses. It has tests only.
+// Package e2e tests the built program the way its users run it: relay, daemon and visitor are
+// separate processes, reached only through commands, HTTP and the public addresses. It has tests
+// only.
 package e2e

@@ -1,7 +1,7 @@
-// Package envelope has an HTTP server give errors in the envelope of adit's APIs,
-// {"error": {"code", "message"}}, also where no handler is asked: net/http itself
-// refuses a request without a Host, with too large a header, or that is none, and
-// does so in plain text. What handlers answer is theirs.
+// Package envelope makes an HTTP server return errors in the envelope of adit's APIs, {"error":
+// {"code", "message"}}, even if no handler runs: net/http itself refuses requests that are
+// malformed, lack a Host or have too large a header, and does so in plain text. Responses of
+// handlers are left alone.
 package envelope
 
 import (
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Serve is server.Serve(ln) with every refusal in the envelope. Those of net/http
-// itself carry header, which should be what the handlers' answers all have.
-// The server's handler and hooks are called as before.
+// Serve is server.Serve(ln) with every refusal in the envelope. Refusals by net/http itself also
+// carry header, which should contain what all the handlers' responses have. The server's handler
+// and hooks are called as before.
 func Serve(server *http.Server, ln net.Listener, header http.Header) error {
 	handler, state, connContext := server.Handler, server.ConnState, server.ConnContext
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,8 +81,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite lets net/http end an answer before it closes the connection, so that
-// whoever still sends gets to read it.
+// CloseWrite lets net/http end a response before it closes the connection, so that a peer that is
+// still sending gets to read it.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -90,7 +90,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// SetLinger is of who has taken the connection over, and may have to cut it.
+// SetLinger is for a handler that has hijacked the connection and may have to abort it.
 func (c *conn) SetLinger(sec int) error {
 	if tcp, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
 		return tcp.SetLinger(sec)

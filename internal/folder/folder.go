@@ -1,7 +1,6 @@
-// Package folder serves a folder of this machine by HTTP, to be read only: its
-// files, with ranges and dates, and a list where a folder has no index.html.
-// Nothing outside of it is reached, not by a symbolic link either, and what the
-// names of hidden files say is hidden is not there for visitors.
+// Package folder serves a folder of this machine over HTTP, read-only: its files, with ranges and
+// dates, and a listing for folders without an index.html. Nothing outside the folder can be
+// reached, not even through a symbolic link, and hidden files do not exist for visitors.
 package folder
 
 import (
@@ -22,17 +21,17 @@ import (
 	"unicode"
 )
 
-// Options are how a folder is served. The zero value serves it to everybody.
+// Options say how to serve a folder. The zero value serves it to everybody.
 type Options struct {
-	// Hidden serves files and folders whose names begin with a dot, too.
+	// Hidden also serves files and folders whose names begin with a dot.
 	Hidden bool
-	// Password is asked of visitors, by basic authentication with any user name.
-	// If empty, none is.
+	// Password is required from visitors, by basic authentication with any user name. If empty,
+	// none is required.
 	Password string
 }
 
-// Folder is an http.Handler of what is at one path. Each request opens it anew: a
-// build that removes its folder and makes another serves that one.
+// Folder is an http.Handler for the folder at a path. Each request opens it again, so if a build
+// removes its folder and creates another, the new one is served.
 type Folder struct {
 	dir    string // as far as can be, from the file system's root
 	name   string // for people
@@ -40,7 +39,7 @@ type Folder struct {
 	gate   *gate // nil without a password
 }
 
-// New returns the Folder at dir, where there must be one that can be opened.
+// New returns the Folder at dir, which must exist and be readable.
 func New(dir string, opts Options) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package freeport gives tests and benchmarks ports that stay free while nobody
-// listens at them: until a server has started, and while it restarts. A port that the system
-// picked may be picked again by any program in between. These lie below the range
-// that systems pick from, and each process has a part of them for itself.
+// Package freeport gives tests and benchmarks ports that stay free while nobody listens on them:
+// before a server has started, and while it restarts. A port picked by the system may be picked
+// again by any program in between. The ports here lie below the range that systems pick from, and
+// each process has its own part of them.
 package freeport
 
 import (
@@ -31,19 +31,19 @@ var own struct {
 	from, at int
 }
 
-// Get returns a port of 127.0.0.1 that nobody has, neither of TCP nor of UDP.
+// Get returns a port of 127.0.0.1 that is free for both TCP and UDP.
 func Get(tb testing.TB) int {
 	tb.Helper()
 	return Row(tb, 1)
 }
 
-// Loopback returns such a port as an address to listen at.
+// Loopback returns such a port as an address to listen on.
 func Loopback(tb testing.TB) string {
 	tb.Helper()
 	return at(Get(tb))
 }
 
-// Row returns the first of n such ports in a row.
+// Row returns the first of n consecutive free ports.
 func Row(tb testing.TB, n int) int {
 	tb.Helper()
 	port, err := Find(n)
@@ -53,7 +53,7 @@ func Row(tb testing.TB, n int) int {
 	return port
 }
 
-// Find is Row outside of tests.
+// Find is Row for use outside tests.
 func Find(n int) (int, error) {
 	own.Lock()
 	defer own.Unlock()

@@ -1,5 +1,5 @@
-// Package goodput measures how many bytes a second a path lets through, by moving
-// bytes over it for a moment.
+// Package goodput measures how many bytes per second a path carries, by moving bytes over it for a
+// short time.
 package goodput
 
 import (
@@ -33,7 +33,7 @@ var noise = sync.OnceValue(func() []byte {
 	return b
 })
 
-// Source gives the bytes of one measurement. Its time begins with the first read.
+// Source provides the bytes of one measurement. Its time begins with the first read.
 func Source() io.Reader { return &source{left: Most} }
 
 type source struct {
@@ -54,10 +54,9 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Receive reads what a Source at the other end of a path sends, to its end or as
-// long as one lasts, and returns the bytes a second that came. A path of which
-// nothing comes has an error; one that breaks or whose deadline passes has what
-// came until then.
+// Receive reads what a Source at the other end of a path sends, until it ends or for as long as one
+// lasts, and returns the bytes per second received. If nothing arrives, it returns an error; if the
+// path breaks or its deadline passes, it returns the result up to then.
 func Receive(r io.Reader) (float64, error) {
 	var m meter
 	b := make([]byte, piece)

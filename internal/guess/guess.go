@@ -1,5 +1,5 @@
-// Package guess slows down who guesses secrets: each has some wrong tries at once,
-// and gets one more every few seconds.
+// Package guess slows down clients that guess secrets: each may make a few wrong tries in a row,
+// and gains one more every few seconds.
 package guess
 
 import (
@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// AtOnce is how many wrong tries a key has at once.
+	// AtOnce is how many wrong tries a key has in a row.
 	AtOnce = 10
-	// Again is how long one more takes.
+	// Again is how long it takes to gain one more.
 	Again = 6 * time.Second
 
 	maxKeys = 10_000 // that are remembered
 )
 
-// Pace counts tries by keys, which say who tries. The zero value is ready.
+// Pace counts tries by keys, which identify who tries. The zero value is ready for use.
 type Pace struct {
 	mu    sync.Mutex
 	tries map[string]*try
@@ -27,9 +27,9 @@ type try struct {
 	at   time.Time
 }
 
-// Take takes a try before it is made, or reports that none is left: tries that are
-// under way at the same time count too. Then what is tried is not to be looked at:
-// if a right one were taken all the same, guessing would have no pace.
+// Take uses up a try before it is made, or reports that none is left: tries in progress count too.
+// In that case the guess must not be checked at all: if a right one were accepted anyway, guessing
+// would not be slowed down.
 func (p *Pace) Take(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *Pace) Take(key string) bool {
 	return true
 }
 
-// Right gives back a try that was right.
+// Right gives back a try that turned out to be right.
 func (p *Pace) Right(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,12 +1,10 @@
-// Package h2connect makes net/http's HTTP/2 server take extended CONNECT (RFC
-// 8441), which WebSocket over HTTP/2 needs. net/http has it, but only a setting
-// of the environment turns it on, read when net/http is initialised; see
-// docs/decisions/0007-websocket-over-http2.md.
+// Package h2connect enables extended CONNECT (RFC 8441) in net/http's HTTP/2 server, which
+// WebSocket over HTTP/2 needs. net/http supports it, but only an environment setting turns it on,
+// which is read when net/http is initialised; see docs/decisions/0007-websocket-over-http2.md.
 //
-// This package must be initialised first. It imports os alone, and of the
-// packages that are ready the one whose path sorts first is initialised next
-// (The Go Programming Language Specification, Package initialization), which
-// "adit/internal/h2connect" does before "net/http".
+// This package must be initialised before net/http. It imports only os. Among the packages that are
+// ready, the one whose path sorts first is initialised next (The Go Programming Language
+// Specification, Package initialization), and "adit/internal/h2connect" sorts before "net/http".
 package h2connect
 
 import "os"
@@ -23,8 +21,8 @@ func init() {
 	}
 }
 
-// Restore puts the environment back, so that no child process inherits the
-// setting. It is for packages that import net/http: it has been read by then.
+// Restore restores the environment, so that no child process inherits the setting. It is for
+// packages that import net/http: by then, the setting has been read.
 func Restore() {
 	if was {
 		_ = os.Setenv("GODEBUG", before)

@@ -1,8 +1,7 @@
-// Package htmlpage fills a handful of strings into an HTML page. The places are
-// {{.Name}}, in text or in a quoted attribute that holds text, where escaping is
-// all that a value needs; a page with any other place is refused when it is
-// parsed. It stands in for html/template, for which the linker has to keep every
-// method in the program.
+// Package htmlpage fills a handful of strings into an HTML page. Placeholders are written {{.Name}}
+// and may stand in text or in a quoted attribute that holds text, where escaping is all that a
+// value needs; a page with a placeholder anywhere else is rejected when it is parsed. The package
+// replaces html/template, which forces the linker to keep every method in the program.
 package htmlpage
 
 import (
@@ -16,14 +15,14 @@ import (
 // maxPlaces bounds what the values that a stranger sends can be multiplied by.
 const maxPlaces = 100
 
-// Page is a page with places for values. It does not change.
+// Page is a page with placeholders. It is immutable.
 type Page struct {
 	texts  []string // one more than fields
 	fields []string
 }
 
-// Parse reads a page whose places may be named for fields, each of which is a
-// word of letters. An error begins with the name and the line at fault.
+// Parse parses a page whose placeholders may have the names in fields, each of which is a word of
+// letters. An error begins with the name and the line at fault.
 func Parse(name, text string, fields ...string) (*Page, error) {
 	p := &Page{}
 	line := 1
@@ -58,7 +57,7 @@ func Parse(name, text string, fields ...string) (*Page, error) {
 	return p, nil
 }
 
-// Must returns what Parse does, for pages of the program itself.
+// Must is like Parse, but panics on an error; it is for pages that are part of the program.
 func Must(p *Page, err error) *Page {
 	if err != nil {
 		panic(err)
@@ -66,8 +65,7 @@ func Must(p *Page, err error) *Page {
 	return p
 }
 
-// Render returns the page with values, by the names of their fields. A field
-// that is not among them is empty.
+// Render returns the page filled with values, by field name. A missing field is empty.
 func (p *Page) Render(values map[string]string) []byte {
 	return []byte(p.render(func(place int) string { return html.EscapeString(values[p.fields[place]]) }))
 }

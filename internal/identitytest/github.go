@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// GitHub is a stand-in of a GitHub Enterprise Server, as far as its documents tell
-// of the web application flow of OAuth and of the API for one's own account. Whoever
-// is sent to it is the account of Be, and is sent back at once.
+// GitHub is a stand-in for a GitHub Enterprise Server, as far as its documentation describes
+// OAuth's web application flow and the API for one's own account. Whoever is sent to it is the
+// account set by Be, and is sent back at once.
 type GitHub struct {
 	*httptest.Server
 
@@ -40,15 +40,14 @@ type Account struct {
 	Teams  []string // as org/team
 }
 
-// Email is an address of an account.
+// Email is an email address of an account.
 type Email struct {
 	Email    string `json:"email"`
 	Verified bool   `json:"verified"`
 	Primary  bool   `json:"primary"`
 }
 
-// StartGitHub runs a stand-in until the test ends. callback is where it may send
-// people back to.
+// StartGitHub runs a stand-in until the test ends. callback is where it may send people back to.
 func StartGitHub(tb testing.TB, callback string) *GitHub {
 	tb.Helper()
 	g := &GitHub{callback: callback, codes: map[string]url.Values{}, tokens: map[string]string{}, answers: map[string]http.HandlerFunc{}}
@@ -83,28 +82,28 @@ func StartGitHub(tb testing.TB, callback string) *GitHub {
 	return g
 }
 
-// Be has whoever comes from now on be an account.
+// Be makes all further visitors the given account.
 func (g *GitHub) Be(a Account) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.account = a
 }
 
-// Answer has a path answered otherwise from now on; by nil as it should be.
+// Answer overrides the response for a path from now on; nil restores the normal one.
 func (g *GitHub) Answer(path string, by http.HandlerFunc) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answers[path] = by
 }
 
-// ForgetPKCE has the server be one that knows nothing of PKCE, as those of before July 2025.
+// ForgetPKCE makes the server behave as if it knew nothing of PKCE, as versions before July 2025.
 func (g *GitHub) ForgetPKCE() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.noPKCE = true
 }
 
-// Asked returns the paths that were asked for since it was called before.
+// Asked returns the paths that were requested since its last call.
 func (g *GitHub) Asked() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package identitytest runs identity providers for tests: the example of
-// github.com/zitadel/oidc, which a test builds by tools.mod, and a stand-in of GitHub.
+// Package identitytest runs identity providers for tests: the example from github.com/zitadel/oidc,
+// which a test builds from tools.mod, and a stand-in for GitHub.
 package identitytest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"adit/internal/freeport"
 )
 
-// Program is what to build.
+// Program is the program to build.
 const Program = "github.com/zitadel/oidc/v3/example/server"
 
 // What a relay is to the provider, and the password of its users, who are
@@ -28,8 +28,8 @@ const (
 // patience is how long the provider may take to listen.
 const patience = time.Minute
 
-// Start runs the built program until the test ends, and returns its issuer.
-// callback is where it sends those back who have signed in.
+// Start runs the built program until the test ends, and returns its issuer. callback is where it
+// sends people back after they have signed in.
 func Start(tb testing.TB, program, callback string) string {
 	tb.Helper()
 	port := freeport.Get(tb)

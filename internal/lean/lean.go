@@ -1,6 +1,6 @@
-// Package lean gives back the memory that starting a program took and running it
-// does not need: garbage, and pages of the program that only its start touched.
-// And it keeps the program within the memory that its container may have.
+// Package lean releases memory that the program needed to start but does not need to run: garbage,
+// and pages of the program that only its start touched. It also keeps the program within the memory
+// limit of its container.
 package lean
 
 import (
@@ -13,8 +13,8 @@ import (
 // have them within the first, and over a slow network within the second.
 var settled = [...]time.Duration{time.Second, 3 * time.Second}
 
-// AfterStart gives back what a program that has settled no longer needs, at each of
-// these times, and returns. It returns at once when ctx ends.
+// AfterStart releases what a program that has settled no longer needs, at each of these times, and
+// then returns. It returns at once when ctx ends.
 func AfterStart(ctx context.Context) {
 	begun := time.Now()
 	for _, after := range settled {

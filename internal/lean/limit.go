@@ -8,10 +8,10 @@ import (
 	"adit/internal/allowance"
 )
 
-// WithinLimit has the garbage collector keep the process within the memory that
-// its container or service may have, or the machine has, unless the environment's
-// GOMEMLIMIT says something else. Without it the heap grows to twice what is in use,
-// and the kernel kills what a little collecting would have saved.
+// WithinLimit makes the garbage collector keep the process within the memory limit of its container
+// or service, or else the machine's memory, unless GOMEMLIMIT in the environment says otherwise.
+// Without it, the heap grows to twice what is in use, and the kernel kills a process that a little
+// garbage collection would have saved.
 func WithinLimit() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -1,7 +1,6 @@
-// Package lend has the memory that bytes are copied through. Most connections
-// are idle most of the time, so memory is lent to a reader for as long as bytes
-// are in it, and one that waits holds none; little at first, and more to one
-// that fills it.
+// Package lend provides the buffers through which bytes are copied. Most connections are idle most
+// of the time, so a reader borrows memory only while there are bytes in it, and holds none while it
+// waits. A reader first gets a small buffer, and larger ones if it fills them.
 package lend
 
 import (
@@ -43,14 +42,14 @@ var (
 	huges  Pool[[Huge]byte]
 )
 
-// TakeLarge lends Large bytes until GiveLarge.
+// TakeLarge lends Large bytes, until GiveLarge.
 func TakeLarge() []byte { return larges.Get()[:] }
 
-// GiveLarge gives back what TakeLarge lent.
+// GiveLarge returns what TakeLarge lent.
 func GiveLarge(b []byte) { larges.Put((*[Large]byte)(b)) }
 
-// Buffer lends memory to one reader again and again. The zero value is ready.
-// It has one user at a time.
+// Buffer lends memory to one reader again and again. The zero value is ready for use. It must not
+// be used concurrently.
 type Buffer struct {
 	small *[Small]byte
 	large *[Large]byte
@@ -58,7 +57,7 @@ type Buffer struct {
 	size  int // of what is lent next; zero: Small
 }
 
-// Lend returns memory, the same until Return.
+// Lend returns memory, always the same until Return.
 func (b *Buffer) Lend() []byte {
 	switch {
 	case b.huge != nil:
@@ -96,9 +95,8 @@ func (b *Buffer) Return() {
 	}
 }
 
-// Done is Return once the n bytes of a read are dealt with. They tell how much
-// is lent for the next one: more after a read that filled its memory, less after
-// one that would have done with less.
+// Done is like Return, after the n bytes of a read have been processed. n determines how much the
+// next read gets: more if this one filled its memory, less if it could have done with less.
 func (b *Buffer) Done(n int) {
 	b.Return()
 	switch {
@@ -111,14 +109,14 @@ func (b *Buffer) Done(n int) {
 	}
 }
 
-// Reader is a reader that takes memory only when there is something to read.
+// Reader is a reader that borrows memory only when there is something to read.
 type Reader interface {
-	// ReadLent reads into what b lends and returns how much that was.
+	// ReadLent reads into memory that b lends, and returns how much it read.
 	ReadLent(b *Buffer) (int, error)
 }
 
-// Read reads from r into what b lends. The bytes are valid until b.Done, which
-// must follow. A reader that is not a Reader holds the memory while it waits.
+// Read reads from r into memory that b lends. The bytes are valid until b.Done, which must be
+// called. If r is not a Reader, it holds the memory while it waits.
 func Read(r io.Reader, b *Buffer) ([]byte, error) {
 	var n int
 	var err error
@@ -133,5 +131,5 @@ func Read(r io.Reader, b *Buffer) ([]byte, error) {
 	return b.Lend()[:n], err
 }
 
-// Holds reports whether memory is lent now.
+// Holds reports whether memory is currently lent.
 func (b *Buffer) Holds() bool { return b.small != nil || b.large != nil || b.huge != nil }

@@ -4,13 +4,13 @@ package lend
 
 import "sync"
 
-// Pool is a sync.Pool of memory that is large. The zero value is ready.
+// Pool is a sync.Pool for large buffers. The zero value is ready for use.
 type Pool[T any] struct {
 	New  func() *T // if nil, new(T)
 	pool sync.Pool
 }
 
-// Get returns what Put was given, or something new.
+// Get returns something passed to Put, or something new.
 func (p *Pool[T]) Get() *T {
 	if m, ok := p.pool.Get().(*T); ok {
 		return m
@@ -21,5 +21,5 @@ func (p *Pool[T]) Get() *T {
 	return new(T)
 }
 
-// Put gives back what Get returned.
+// Put returns to the pool what Get returned.
 func (p *Pool[T]) Put(m *T) { p.pool.Put(m) }

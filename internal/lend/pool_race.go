@@ -8,13 +8,12 @@ import (
 	"unsafe"
 )
 
-// Pool is a sync.Pool of memory that is large. The zero value is ready.
+// Pool is a sync.Pool for large buffers. The zero value is ready for use.
 //
-// For the race detector sync.Pool throws away a quarter of what it is given. New
-// memory of this size costs the detector much more than what is done with it, so
-// here all is kept. As with sync.Pool, only the one that had the memory before is
-// before the one that has it next: the lock, which would order all users of the
-// pool, is hidden from the detector.
+// Under the race detector, sync.Pool discards a quarter of what it is given. New memory of this
+// size costs the detector far more than what is done with it, so everything is kept here. As with
+// sync.Pool, a Put only happens before the Get that returns the same memory: the lock, which would
+// order all users of the pool, is hidden from the detector.
 type Pool[T any] struct {
 	New func() *T // if nil, new(T)
 

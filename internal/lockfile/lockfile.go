@@ -1,6 +1,5 @@
-// Package lockfile keeps two processes from owning one folder. The lock is the
-// operating system's and ends with the process, so a crash leaves nothing to
-// clean up.
+// Package lockfile prevents two processes from owning one folder. The lock belongs to the operating
+// system and ends with the process, so a crash leaves nothing to clean up.
 package lockfile
 
 import (
@@ -9,15 +8,15 @@ import (
 	"os"
 )
 
-// ErrHeld is matched by Take's error if another process, or another owner in
-// this one, has the lock.
+// ErrHeld is matched by Take's error if another process, or another owner in this one, holds the
+// lock.
 var ErrHeld = errors.New("it is in use by another process")
 
-// Lock is a lock that is held.
+// Lock is a held lock.
 type Lock struct{ f *os.File }
 
-// Take takes the lock that is named by path, at once or not at all. The file
-// stays when the lock is given back; it has no content.
+// Take takes the lock named by path, without waiting. The file remains when the lock is released;
+// it has no content.
 func Take(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -30,5 +29,5 @@ func Take(path string) (*Lock, error) {
 	return &Lock{f: f}, nil
 }
 
-// Release gives the lock back.
+// Release releases the lock.
 func (l *Lock) Release() error { return l.f.Close() }

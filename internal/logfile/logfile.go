@@ -1,6 +1,5 @@
-// Package logfile is a log file of bounded size, for services whose manager
-// keeps no log of its own. A file that is full is renamed to NAME.1, and what
-// had that name to NAME.2 and so on; the oldest is removed.
+// Package logfile is a log file of bounded size, for services whose manager keeps no log. A full
+// file is renamed to NAME.1, the previous NAME.1 to NAME.2 and so on; the oldest is removed.
 package logfile
 
 import (
@@ -12,8 +11,7 @@ import (
 	"sync"
 )
 
-// File is an open log. It is made by Open and is safe for use by several
-// goroutines.
+// File is an open log. It is created by Open and safe for concurrent use.
 type File struct {
 	path string
 	size int64 // of one file
@@ -25,11 +23,10 @@ type File struct {
 	opened  func(*os.File)
 }
 
-// Open opens the log at path and makes its folder. Each file has at most size
-// bytes, but for a single line that is longer, and keep older ones are kept.
-// Opened, if not nil, is called with each file that the log goes to from then on,
-// and with nil before such a file is renamed: whoever holds it too must let go,
-// because Windows renames no file that is open.
+// Open opens the log at path and creates its folder. Each file has at most size bytes, except for a
+// single longer line, and keep older files are kept. Opened, if not nil, is called with each file
+// that the log is written to from then on, and with nil before such a file is renamed: other
+// holders of the file must let go of it, because Windows does not rename open files.
 func Open(path string, size int64, keep int, opened func(*os.File)) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the log's folder: %w", err)
@@ -58,7 +55,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// Write implements io.Writer. A line is never split over two files.
+// Write implements io.Writer. A line is never split across files.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +106,7 @@ func (f *File) old(i int) string {
 	return fmt.Sprintf("%s.%d", f.path, i)
 }
 
-// Close ends the log.
+// Close closes the log.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +118,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Bound empties the file at path if it has more than size bytes. It is for what
-// a service manager writes by itself and never bounds. No file is no error.
+// Bound empties the file at path if it has more than size bytes. It is for files that a service
+// manager writes by itself and never limits. A missing file is not an error.
 func Bound(path string, size int64) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,5 @@
-// Package logring keeps the newest lines of a log in memory, for showing, and
-// hands each on to whoever follows along. It is a slog.Handler to be put beside
-// the one that writes the log.
+// Package logring keeps the newest lines of a log in memory for display, and passes each new one on
+// to those who follow the log. It is a slog.Handler to use next to the one that writes the log.
 package logring
 
 import (
@@ -26,7 +25,7 @@ const (
 	maxFields = 32
 )
 
-// Ring keeps lines. It is made by New.
+// Ring keeps lines. Use New to create one.
 type Ring struct {
 	next   slog.Handler // nil: none
 	min    slog.Leveler
@@ -38,21 +37,21 @@ type Ring struct {
 	size  int
 }
 
-// New returns a ring of size lines at or above min, that hands every record on
-// to next (nil: to nobody).
+// New returns a ring of size lines at or above min, which passes every record on to next (if not
+// nil).
 func New(size int, min slog.Leveler, next slog.Handler) *Ring {
 	return &Ring{next: next, min: min, size: size}
 }
 
-// Follow has f called with each new line. It must be set before the first
-// record comes, must not block and must not log.
+// Follow makes the ring call f with each new line. It must be called before the first record
+// arrives; f must not block or log.
 func (r *Ring) Follow(f func(Line)) { r.follow = f }
 
 // Handler returns the handler that feeds the ring.
 func (r *Ring) Handler() slog.Handler { return &handler{ring: r, next: r.next} }
 
-// Lines returns the newest limit lines (0: all) at or above min that came after
-// since, oldest first.
+// Lines returns the newest limit lines (0: all) at or above min that came after since, oldest
+// first.
 func (r *Ring) Lines(min slog.Level, since time.Time, limit int) []Line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +82,7 @@ func (r *Ring) add(line Line) {
 	}
 }
 
-// ParseLevel reads the name of a level; ok is false if there is none of that name.
+// ParseLevel parses the name of a level; ok is false if there is no such level.
 func ParseLevel(name string) (l slog.Level, ok bool) {
 	switch strings.ToLower(name) {
 	case "debug":

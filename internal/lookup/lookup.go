@@ -1,5 +1,5 @@
-// Package lookup finds the addresses that a name has, also where the network's DNS is
-// slow or fails: who cannot look a relay up is as far from it as who cannot reach it.
+// Package lookup resolves names to addresses, even if the network's DNS is slow or fails: a relay
+// whose name does not resolve is as far away as one that cannot be reached.
 package lookup
 
 import (
@@ -25,14 +25,15 @@ const (
 	most = 64
 )
 
-// Resolver looks names up and keeps what it found. The zero value is ready, asks as
-// the system does, and may be used by several goroutines.
+// Resolver looks names up and remembers the results. The zero value is ready for use and uses the
+// system's resolver. It is safe for concurrent use.
 type Resolver struct {
-	// Lookup asks for the addresses of one family, "ip4" or "ip6". If nil, as
-	// net.DefaultResolver.
+	// Lookup looks up the addresses of one family, "ip4" or "ip6". If nil, net.DefaultResolver is
+	// used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// Forgetful keeps nothing, and so there are no addresses of before: those may be
-	// somebody else's by now, which only a peer that proves who it is may be tried at.
+	// Forgetful disables remembering, so that there are no earlier addresses to fall back on. They
+	// may belong to somebody else by now, so they should be tried only for a peer that proves its
+	// identity.
 	Forgetful bool
 
 	mu    sync.Mutex
@@ -53,10 +54,9 @@ type question struct {
 	err   error        // when done
 }
 
-// LookupNetIP returns the addresses of host. Where one family has been found and the
-// other takes long, those of the one are enough. Without an answer it returns those
-// of the last answer, together with the error, a *net.DNSError, that says why there is
-// none. network is "ip".
+// LookupNetIP returns the addresses of host. If one family has been found and the other takes long,
+// the found one is enough. If the lookup fails, it returns the addresses of the last successful one
+// together with the error, a *net.DNSError. network is "ip".
 func (r *Resolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	asked, known := r.ask(ctx, host)
 	var found, waited <-chan time.Time

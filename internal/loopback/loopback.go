@@ -1,5 +1,4 @@
-// Package loopback reads the addresses on this machine that only its own programs
-// can connect to.
+// Package loopback recognises addresses on this machine to which only its own programs can connect.
 package loopback
 
 import (
@@ -9,8 +8,7 @@ import (
 	"strconv"
 )
 
-// Parse reads a port of 127.0.0.1, or a loopback address with a port. The port is not
-// zero.
+// Parse parses a port on 127.0.0.1, or a loopback address with a port. The port must not be zero.
 func Parse(text string) (netip.AddrPort, error) {
 	if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), nil

@@ -1,17 +1,17 @@
-// Package monotime is for durations that are kept as a number: how long ago
-// something was, on a clock that nobody sets. A time.Time does the same by
-// itself as long as it is whole; time.Unix, UnixNano, UTC and Round give the wall
-// clock alone, which NTP and people move by seconds and by years.
+// Package monotime measures elapsed time on a clock that nobody sets, for durations that are stored
+// as a number. A time.Time has the same property only as long as it keeps its monotonic reading;
+// time.Unix, UnixNano, UTC and Round leave only the wall clock, which NTP and people move by
+// seconds and by years.
 package monotime
 
 import "time"
 
 var start = time.Now()
 
-// Now is the time since the process began. It is for comparing with another.
+// Now returns the time since the process started, for comparison with other such times.
 func Now() time.Duration { return time.Since(start) }
 
-// At is the moment of a former Now, with a monotonic reading of its own.
+// At returns the moment of an earlier Now, with a monotonic reading.
 func At(then time.Duration) time.Time {
 	now := time.Now()
 	return now.Add(then - now.Sub(start))
@@ -21,9 +21,9 @@ func At(then time.Duration) time.Time {
 // how clocks are.
 const set = 2 * time.Second
 
-// Wall is when t was in UTC, by the wall clock as it is set now: as long ago as it
-// really was. A t without a monotonic reading, as UTC and Round leave none, is
-// taken for what it says.
+// Wall returns t in UTC according to the current setting of the wall clock, so that it is as long
+// ago as it really was. A t without a monotonic reading, as UTC and Round produce, is taken
+// literally.
 func Wall(t time.Time) time.Time {
 	now := time.Now()
 	if by := now.Round(0).Sub(t.Round(0)) - now.Sub(t); by.Abs() >= set {

@@ -1,4 +1,4 @@
-// Package natural orders names as people count: client-2 comes before client-10.
+// Package natural sorts names the way people count: client-2 comes before client-10.
 package natural
 
 import (
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Compare orders a and b: runs of ASCII digits by their number, however large,
-// all else byte by byte. Only equal strings are the same to it: names that
-// differ in leading zeros alone are told apart as strings.
+// Compare orders a and b: runs of ASCII digits by their numeric value, however large, and
+// everything else byte by byte. It returns 0 only for identical strings: names that differ only in
+// leading zeros are ordered as strings.
 func Compare(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {

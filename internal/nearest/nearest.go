@@ -1,11 +1,11 @@
-// Package nearest finds the word that a person meant who wrote another, as in the
+// Package nearest finds the word that a person most likely meant by a misspelt one, such as the
 // name of a command, a flag or a key.
 package nearest
 
 import "strings"
 
-// Of is the word that a person most likely meant: one that begins so, or is at
-// most two slips of the finger away, of a short word one; empty if there is none.
+// Of returns the word that a person most likely meant: one that begins with typed, or that is at
+// most two typing errors away, or one if the word is short. It returns "" if there is none.
 func Of(typed string, words []string) string {
 	best, least := "", 3
 	if len(typed) < 6 {

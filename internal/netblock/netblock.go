@@ -1,7 +1,6 @@
-// Package netblock says whose an address is, where something is bounded or
-// counted for each peer: an IPv4 address is one peer's, and so is an IPv6
-// network of 64 bits, which is the least that a customer gets. It also reads the
-// blocks that people write.
+// Package netblock says which peer an address belongs to, for limits and counts per peer: an IPv4
+// address is one peer, and so is an IPv6 /64 network, the least that a customer gets. It also
+// parses the address blocks that people write.
 package netblock
 
 import (
@@ -9,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// Of is the block that a belongs to. An IPv4 address in IPv6's form is the same
-// as without; a zone tells nobody apart. The zero Addr has the zero Prefix.
+// Of returns the block to which a belongs. An IPv4-mapped IPv6 address counts as the IPv4 address;
+// zones are ignored. The zero Addr has the zero Prefix.
 func Of(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := 32
@@ -21,8 +20,8 @@ func Of(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// OfPeer is the block of a connection's other end. All whose address has no IP
-// and port share the zero Prefix.
+// OfPeer returns the block of a connection's remote end. All peers whose address has no IP and port
+// share the zero Prefix.
 func OfPeer(addr net.Addr) netip.Prefix {
 	if addr == nil {
 		return netip.Prefix{}
@@ -34,7 +33,7 @@ func OfPeer(addr net.Addr) netip.Prefix {
 	return Of(ap.Addr())
 }
 
-// Parse reads an address or CIDR as a block; an address is one of its own.
+// Parse parses an address or CIDR as a block; an address is a block of one.
 func Parse(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), nil

@@ -34,16 +34,15 @@ type Network struct {
 
 // Report is what a path has seen.
 type Report struct {
-	// Late is by how much packets came later than the path says, since the
-	// machine had other work: the mean, and the most.
+	// Late is by how much packets were later than the path specifies, because the machine had other
+	// work: on average, and at most.
 	Late, LateMost time.Duration
 	// There is the direction from near to far.
 	There, Back simnet.LinkStats
 }
 
-// New makes two hosts. A process of its own is the path between them, which is
-// this program once more: its main calls Main first. The error is unix.EPERM
-// where namespaces are not allowed.
+// New creates two hosts. The path between them is a separate process, which runs this program
+// again: its main must call Main first. The error is unix.EPERM if namespaces are not allowed.
 func New(path Path) (_ *Network, err error) {
 	n := new(Network)
 	defer func() {
@@ -95,8 +94,8 @@ func New(path Path) (_ *Network, err error) {
 	})
 }
 
-// Close ends the path and says what it has seen. Processes in the two hosts are
-// left to who started them.
+// Close ends the path and returns its report. Processes in the two hosts are left to whoever
+// started them.
 func (n *Network) Close() (Report, error) {
 	defer n.closeSpaces()
 	n.hold.Close()
@@ -116,8 +115,8 @@ func (n *Network) closeSpaces() {
 	}
 }
 
-// Main makes this process the path of a network if New started it as that, and
-// does not return then. A program that calls New calls it first of all.
+// Main turns this process into the path of a network if New started it as one, and does not return
+// in that case. A program that calls New must call Main first of all.
 func Main() {
 	text, ok := os.LookupEnv(pathEnv)
 	if !ok {

@@ -2,5 +2,5 @@
 
 package netlab
 
-// Main does nothing: there are networks on Linux only.
+// Main does nothing: networks exist on Linux only.
 func Main() {}

@@ -1,7 +1,7 @@
-// Package netlab is a bad network in real time for tests and benchmarks: network
-// namespaces, which are hosts of their own, and a path between two of them that
-// delays, limits, loses and reorders what passes. It needs Linux, root, the
-// program ip and TUN devices, and no netem: the path is internal/simnet.
+// Package netlab builds a bad network in real time for tests and benchmarks: network namespaces,
+// which act as separate hosts, and a path between two of them that delays, limits, loses and
+// reorders packets. It needs Linux, root, the program ip and TUN devices, but not netem: the path
+// is simulated by internal/simnet.
 package netlab
 
 import (
@@ -13,17 +13,16 @@ import (
 	"adit/internal/simnet"
 )
 
-// Path is what lies between two hosts, the same in both directions. The zero
-// Path does nothing.
+// Path is what lies between two hosts, the same in both directions. The zero Path changes nothing.
 type Path struct {
 	RTT time.Duration
-	// Loss and Reorder are chances from 0 to 1, for each packet and direction.
+	// Loss and Reorder are probabilities from 0 to 1, for each packet and direction.
 	Loss, Reorder float64
-	// Rate is how many bytes of IP packets pass in a second. If zero, as many as
-	// the machine can move.
+	// Rate is how many bytes of IP packets pass per second. If zero, as many as the machine can
+	// handle.
 	Rate float64
-	// Buffer is how long a packet waits at most for its turn. If zero, five
-	// round trips, but at least 10 ms.
+	// Buffer is how long a packet may wait for its turn. If zero, five round trips, but at least 10
+	// ms.
 	Buffer time.Duration
 	// MTU is the size of the largest IP packet. If zero, 1,500 bytes.
 	MTU int
@@ -37,8 +36,8 @@ var rates = []struct {
 	bytes float64
 }{{"Gbit", 1e9 / 8}, {"Mbit", 1e6 / 8}, {"kbit", 1e3 / 8}}
 
-// ParsePath reads a path such as "rtt=50ms,loss=1%,rate=100Mbit". Its keys are
-// rtt, loss, reorder, rate, buffer, mtu and tcp.
+// ParsePath parses a path such as "rtt=50ms,loss=1%,rate=100Mbit". Its keys are rtt, loss, reorder,
+// rate, buffer, mtu and tcp.
 func ParsePath(text string) (Path, error) {
 	var p Path
 	seen := map[string]bool{}
@@ -114,7 +113,7 @@ func rate(text string) (float64, error) {
 	return 0, fmt.Errorf("%q is not a rate such as 100Mbit, from 8kbit to 80Gbit", text)
 }
 
-// String is the path as ParsePath reads it.
+// String returns the path in the format of ParsePath.
 func (p Path) String() string {
 	var parts []string
 	add := func(is bool, format string, args ...any) {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Space is a network namespace: a host's own devices, addresses and sockets. It
-// lasts until it is closed and no process or socket is left in it.
+// Space is a network namespace: a host with its own devices, addresses and sockets. It lasts until
+// it is closed and no process or socket is left in it.
 type Space struct{ file *os.File }
 
-// NewSpace makes one that has loopback.
+// NewSpace creates a space that has loopback.
 func NewSpace() (*Space, error) {
 	var s *Space
 	err := onThread(func() error {
@@ -33,7 +33,7 @@ func NewSpace() (*Space, error) {
 	return s, err
 }
 
-// OpenSpace opens the one that path names, such as /run/netns/NAME.
+// OpenSpace opens the space at path, such as /run/netns/NAME.
 func OpenSpace(path string) (*Space, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -42,12 +42,12 @@ func OpenSpace(path string) (*Space, error) {
 	return &Space{file}, nil
 }
 
-// Path is where other processes, such as ip, find the space while this one has
-// it open.
+// Path returns where other processes, such as ip, can find the space while this process has it
+// open.
 func (s *Space) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
 
-// Do calls f within the space: what f opens and starts by itself is there, what
-// other goroutines do for it is not. Several may run at once.
+// Do calls f within the space. What f itself opens and starts is in the space; what other
+// goroutines do for it is not. Calls may run concurrently.
 func (s *Space) Do(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -57,10 +57,10 @@ func (s *Space) Do(f func() error) error {
 	})
 }
 
-// IP calls the program ip within the space, for each line of arguments.
+// IP runs the program ip within the space, once for each line of arguments.
 func (s *Space) IP(lines ...string) error { return s.Do(func() error { return IP(lines...) }) }
 
-// IP is Space.IP in the space where the caller is.
+// IP is like Space.IP in the caller's space.
 func IP(lines ...string) error {
 	for _, args := range lines {
 		out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput()
@@ -71,7 +71,7 @@ func IP(lines ...string) error {
 	return nil
 }
 
-// Close gives the space up.
+// Close releases the space.
 func (s *Space) Close() error { return s.file.Close() }
 
 // onThread calls f on a thread that ends with it, so that nobody else finds
@@ -86,7 +86,6 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// Urgent has the calling thread, and what it starts, go before other work: a
-// network that is late is a bad network. Call it within Do. Where it is not
-// allowed to, it changes nothing.
+// Urgent gives the calling thread, and what it starts, priority over other work: a network that is
+// late is a bad network. Call it within Do. If that is not allowed, it changes nothing.
 func Urgent() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15) }

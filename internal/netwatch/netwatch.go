@@ -1,7 +1,7 @@
-// Package netwatch notices that this machine's place in the network may have
-// changed: other addresses, another route, or a wake-up from sleep. It tells
-// that something changed, not what to do about it. It sleeps until the system
-// tells of something, and looks by itself only where the system does not.
+// Package netwatch notices that this machine's place in the network may have changed: other
+// addresses, another route, or a wake-up from sleep. It reports that something changed, not what to
+// do about it. It sleeps until the system reports a change, and polls only if the system reports
+// none.
 package netwatch
 
 import (
@@ -23,15 +23,15 @@ const (
 	Wake      Change = "wake"      // the clock jumped, as after sleep
 )
 
-// Watcher watches until its Run ends.
+// Watcher watches the network while Run is running.
 type Watcher struct {
-	// Target is whom traffic goes to; the source address that the system
-	// chooses towards it is watched. If invalid, only addresses are.
+	// Target is the destination of the traffic; the source address that the system chooses for it
+	// is watched. If invalid, only addresses are watched.
 	Target netip.AddrPort
-	// Interval is how often the state is compared where the system does not tell
-	// of all changes. If zero, 5 seconds.
+	// Interval is how often the state is compared if the system does not report all changes. If
+	// zero, 5 seconds.
 	Interval time.Duration
-	// Changed is called from Run's goroutine, for each change once.
+	// Changed is called once for each change, from Run's goroutine.
 	Changed func(Change)
 
 	// For tests.

@@ -1,6 +1,6 @@
-// Package openapicheck holds answers of the local API against its OpenAPI
-// document, in the tests of the package that serves it and in those of the
-// built program. The document is handed in.
+// Package openapicheck checks responses of the local API against its OpenAPI document. It is used
+// by the tests of the package that serves the API and by those of the built program. The caller
+// supplies the document.
 package openapicheck
 
 import (
@@ -16,16 +16,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Document is an OpenAPI 3.1 document and what was checked against it so far.
+// Document is an OpenAPI 3.1 document, and a record of what was checked against it.
 type Document struct {
-	// Seen has an entry such as "GET /path 200" for each answer that was checked.
+	// Seen has an entry such as "GET /path 200" for each response that was checked.
 	Seen map[string]bool
 
 	root     map[string]any
 	compiler *jsonschema.Compiler
 }
 
-// Load reads a document in YAML.
+// Load parses a document in YAML.
 func Load(tb testing.TB, document []byte) *Document {
 	tb.Helper()
 	var root map[string]any
@@ -49,8 +49,7 @@ func Load(tb testing.TB, document []byte) *Document {
 	return &Document{root: root, compiler: c, Seen: make(map[string]bool)}
 }
 
-// At follows names from the root, and references on the way; nil if there is
-// nothing.
+// At follows names from the root, resolving references on the way; nil if there is nothing.
 func (d *Document) At(tb testing.TB, names ...string) map[string]any {
 	tb.Helper()
 	node := d.root
@@ -81,7 +80,7 @@ func (d *Document) Operations(tb testing.TB) []string {
 	return all
 }
 
-// Answers returns each answer that the document knows, as "GET /path 200".
+// Answers returns each response in the document, as "GET /path 200".
 func (d *Document) Answers(tb testing.TB) []string {
 	tb.Helper()
 	var all []string
@@ -95,7 +94,7 @@ func (d *Document) Answers(tb testing.TB) []string {
 	return all
 }
 
-// Schema returns one of the components' schemas.
+// Schema returns one of the schemas in components.
 func (d *Document) Schema(tb testing.TB, name string) *jsonschema.Schema {
 	tb.Helper()
 	s, err := d.compiler.Compile("https://adit.example/openapi.json#/components/schemas/" + name)
@@ -105,7 +104,7 @@ func (d *Document) Schema(tb testing.TB, name string) *jsonschema.Schema {
 	return s
 }
 
-// Answer fails the test if an answer is not as the document says.
+// Answer fails the test if a response does not match the document.
 func (d *Document) Answer(tb testing.TB, path, method string, resp *http.Response, body []byte) {
 	tb.Helper()
 	status := fmt.Sprint(resp.StatusCode)
@@ -149,7 +148,7 @@ func (d *Document) Answer(tb testing.TB, path, method string, resp *http.Respons
 	d.validate(tb, strings.TrimPrefix(ref, "#/components/schemas/"), method+" "+path+" "+status, body)
 }
 
-// Event fails the test if an event of the stream is not as the document says.
+// Event fails the test if an event of the stream does not match the document.
 func (d *Document) Event(tb testing.TB, kind, data string) {
 	tb.Helper()
 	schemas := d.At(tb, "paths", "/api/v1/events", "get", "responses", "200", "content", "text/event-stream", "schema")["x-events"].(map[string]any)

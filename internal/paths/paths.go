@@ -1,5 +1,5 @@
-// Package paths knows where adit's two folders are: the one whose files a
-// person writes, and the one that adit keeps its state in.
+// Package paths knows adit's two folders: the one with the files that a person writes, and the one
+// in which adit keeps its state.
 package paths
 
 import (
@@ -21,12 +21,11 @@ type Folders struct {
 	State  string // machine-written, readable by the owner alone
 }
 
-// Service returns the folders of adit as a service of the operating system.
-// The environment moves them.
+// Service returns the folders of adit as a service of the operating system. The environment can
+// override them.
 func Service() Folders { return override(serviceFolders()) }
 
-// Person returns the folders of whoever runs the process. The environment
-// moves them.
+// Person returns the folders of whoever runs the process. The environment can override them.
 func Person() (Folders, error) {
 	moved := override(Folders{})
 	if moved.Config != "" && moved.State != "" {
@@ -39,8 +38,7 @@ func Person() (Folders, error) {
 	return override(personFolders(home, os.Getenv)), nil
 }
 
-// States returns the state folders in which a running daemon may be found, the
-// likeliest first.
+// States returns the state folders in which a running daemon may be found, the most likely first.
 func States() []string {
 	if dir := os.Getenv(EnvState); dir != "" {
 		return []string{dir}
@@ -52,8 +50,8 @@ func States() []string {
 	return append(dirs, serviceFolders().State, Public())
 }
 
-// Public returns the folder in which a service tells everybody where it
-// answers; its state folder may be closed to them.
+// Public returns the folder in which a service publishes where it answers; its state folder may be
+// closed to most people.
 func Public() string { return publicFolder() }
 
 func override(f Folders) Folders {

@@ -1,5 +1,5 @@
-// Package portrange has the rules for ports that are published as one range, each
-// with a tunnel of its own.
+// Package portrange holds the rules for ports that are published as one range, with one tunnel for
+// each port.
 package portrange
 
 import "fmt"
@@ -7,10 +7,10 @@ import "fmt"
 // Most is how many ports a range may have.
 const Most = 256
 
-// Last is the highest port that there is.
+// Last is the highest possible port.
 const Last = 65535
 
-// Fits reports whether there are so many ports from each first one on.
+// Fits reports whether that many ports follow from each of the first ones.
 func Fits(ports int, firsts ...int) bool {
 	for _, first := range firsts {
 		if first > Last+1-ports {
@@ -20,8 +20,8 @@ func Fits(ports int, firsts ...int) bool {
 	return true
 }
 
-// Nth is the n-th port from first on, counted from 0. A first one of zero, which the
-// relay chooses, has none that follow.
+// Nth returns the n-th port from first, counted from 0. If first is zero, the relay chooses the
+// port, and the result is zero.
 func Nth(first, n int) int {
 	if first == 0 {
 		return 0
@@ -29,5 +29,5 @@ func Nth(first, n int) int {
 	return first + n
 }
 
-// Name is what the tunnel of one port is called where the range is called name.
+// Name returns the name of the tunnel for one port of the range called name.
 func Name(name string, port int) string { return fmt.Sprintf("%s-%d", name, port) }

@@ -1,5 +1,5 @@
-// Package prom writes figures in Prometheus' text format, version 0.0.4. What
-// is counted, and that labels stay few, is its callers' business.
+// Package prom writes metrics in Prometheus' text format, version 0.0.4. What to count, and keeping
+// labels few, is left to its callers.
 package prom
 
 import (
@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// ContentType is of a Text.
+// ContentType is the media type of a Text.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// Text is a page of figures. Its zero value is empty and ready.
+// Text is a page of metrics. Its zero value is empty and ready for use.
 type Text struct {
 	b    strings.Builder
 	name string
 }
 
-// Family begins the samples of one name; kind is "gauge" or "counter".
+// Family starts the samples of one metric; kind is "gauge" or "counter".
 func (t *Text) Family(name, kind, help string) {
 	t.name = name
 	fmt.Fprintf(&t.b, "# HELP %s %s\n# TYPE %s %s\n", name, helpEscape.Replace(help), name, kind)
 }
 
-// Sample writes one value of the family; labels are names and values in turn.
+// Sample writes one value of the family; labels alternates names and values.
 func (t *Text) Sample(value float64, labels ...string) {
 	t.b.WriteString(t.name)
 	for i := 0; i < len(labels); i += 2 {
@@ -41,10 +41,10 @@ func (t *Text) Sample(value float64, labels ...string) {
 	t.b.WriteByte('\n')
 }
 
-// String is the page.
+// String returns the page.
 func (t *Text) String() string { return t.b.String() }
 
-// Truth is 1 or 0.
+// Truth returns 1 for true and 0 for false.
 func Truth(b bool) float64 {
 	if b {
 		return 1

@@ -1,5 +1,5 @@
-// Package require decides what happens to a test whose tool is missing: a plain
-// run skips it with the reason, and a run with ADIT_REQUIRE=1 fails it.
+// Package require decides what happens to a test whose tool is missing: a plain run skips it and
+// gives the reason, and a run with ADIT_REQUIRE=1 fails it.
 package require
 
 import (
@@ -11,7 +11,7 @@ import (
 // Strict reports whether a missing tool is a failure.
 func Strict() bool { return os.Getenv("ADIT_REQUIRE") == "1" }
 
-// Missing ends the test: as skipped on a plain run, as failed on a strict one.
+// Missing ends the test: as skipped in a plain run, as failed in a strict one.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if Strict() {
@@ -32,7 +32,7 @@ func Tool(tb testing.TB, names ...string) string {
 	return ""
 }
 
-// Opted ends a test that takes too much of a machine for a plain run.
+// Opted ends a test that demands too much of a machine for a plain run.
 func Opted(tb testing.TB) {
 	tb.Helper()
 	if !Strict() {
@@ -40,7 +40,7 @@ func Opted(tb testing.TB) {
 	}
 }
 
-// Root ends a test that needs the rights of root on Linux, for namespaces and services.
+// Root ends a test that needs root on Linux, for namespaces and services, if it runs without.
 func Root(tb testing.TB) {
 	tb.Helper()
 	if os.Geteuid() != 0 {

@@ -31,8 +31,8 @@ type packet struct {
 	from netip.AddrPort
 }
 
-// Rebind gives the connection another address, as a NAT that forgot its
-// binding or a change of network does. Packets to the old address are lost.
+// Rebind gives the connection another address, as happens when a NAT forgets its binding or the
+// network changes. Packets to the old address are lost.
 func (c *Conn) Rebind(addr string) error {
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Conn) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, net.UDPAddrFromAddrPort(from), nil
 }
 
-// ReadFromAddrPort is ReadFrom without an allocation for the address.
+// ReadFromAddrPort is ReadFrom without allocating for the address.
 func (c *Conn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Conn) WriteTo(b []byte, addr net.Addr) (int, error) {
 	return c.WriteToAddrPort(b, udp.AddrPort())
 }
 
-// WriteToAddrPort is WriteTo for an address that is no net.Addr.
+// WriteToAddrPort is like WriteTo for a netip.AddrPort.
 func (c *Conn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	c.mu.Lock()
 	closed, from := c.closed, c.addr
@@ -116,14 +116,14 @@ func (c *Conn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	return len(b), nil
 }
 
-// LocalAddr is the connection's address now.
+// LocalAddr returns the connection's current address.
 func (c *Conn) LocalAddr() net.Addr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return net.UDPAddrFromAddrPort(c.addr)
 }
 
-// Close ends the connection and frees its address.
+// Close closes the connection and frees its address.
 func (c *Conn) Close() error {
 	n := c.network
 	n.mu.Lock()
@@ -145,7 +145,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// SetReadDeadline ends reads at t.
+// SetReadDeadline makes reads fail at t.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline does nothing: writes never wait.
+// SetWriteDeadline does nothing: writes never block.
 func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
 // SetDeadline is SetReadDeadline.

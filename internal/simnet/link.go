@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Path is what a link does to the packets of one direction. The zero Path does
-// nothing.
+// Path is what a link does to the packets of one direction. The zero Path changes nothing.
 type Path struct {
 	// Delay is how long a packet travels.
 	Delay time.Duration
-	// Jitter adds up to so much to Delay, at random, keeping the order.
+	// Jitter adds up to that much to Delay, at random, without reordering packets.
 	Jitter time.Duration
-	// Rate is how many bytes of UDP payload leave the link's buffer in a
-	// second. If zero, the link is as fast as need be.
+	// Rate is how many bytes of UDP payload leave the link's buffer per second. If zero, there is
+	// no limit.
 	Rate int
-	// Buffer is how many bytes wait at most for their turn; more are dropped.
-	// If zero with a Rate, 100 ms of it.
+	// Buffer is how many bytes may wait for their turn; more are dropped. If zero with a Rate, 100
+	// ms of it.
 	Buffer int
-	// Loss, Duplicate and Reorder are chances from 0 to 1. A reordered packet
-	// travels 10 ms longer.
+	// Loss, Duplicate and Reorder are probabilities from 0 to 1. A reordered packet travels 10 ms
+	// longer.
 	Loss, Duplicate, Reorder float64
-	// MTU is the largest UDP payload that passes; larger packets vanish. If
-	// zero, any.
+	// MTU is the largest UDP payload that passes; larger packets vanish. If zero, there is no
+	// limit.
 	MTU int
 	// Blocked lets nothing through.
 	Blocked bool
@@ -42,11 +41,11 @@ type Link struct {
 type LinkStats struct {
 	// Packets and Bytes were let through.
 	Packets, Bytes uint64
-	// Overflowed were dropped for want of buffer.
+	// Overflowed were dropped because the buffer was full.
 	Overflowed uint64
 	// MaxQueue is the longest wait for a turn.
 	MaxQueue time.Duration
-	// Queue is the mean wait for a turn.
+	// Queue is the average wait for a turn.
 	Queue time.Duration
 	total time.Duration
 }
@@ -54,7 +53,7 @@ type LinkStats struct {
 // NewLink makes a link of the network.
 func (n *Network) NewLink(p Path) *Link { return &Link{network: n, path: p} }
 
-// Pair makes two links alike, for both directions.
+// Pair makes two identical links, one for each direction.
 func (n *Network) Pair(p Path) (there, back *Link) { return n.NewLink(p), n.NewLink(p) }
 
 // Change changes what the link does from now on.
@@ -75,7 +74,7 @@ func (l *Link) Stats() LinkStats {
 	return s
 }
 
-// ResetStats begins the figures anew.
+// ResetStats resets the statistics.
 func (l *Link) ResetStats() {
 	l.network.mu.Lock()
 	defer l.network.mu.Unlock()

@@ -1,8 +1,7 @@
-// Package simnet is a network in memory: packet connections joined by links
-// that delay, limit, lose, reorder, duplicate and refuse packets, and that
-// several flows may share. It is deterministic by its seed, starts no goroutine
-// of its own, and is meant for bubbles of testing/synctest, where its time is
-// virtual.
+// Package simnet is a network in memory: packet connections joined by links that delay, limit,
+// lose, reorder, duplicate and refuse packets, and that several flows may share. It is
+// deterministic for a given seed, starts no goroutines, and is meant for testing/synctest bubbles,
+// in which its time is virtual.
 package simnet
 
 import (
@@ -15,8 +14,8 @@ import (
 	"time"
 )
 
-// Network joins connections by links. Packets between addresses that no route
-// joins arrive at once, as on loopback.
+// Network joins connections by links. Packets between addresses without a route arrive at once, as
+// on loopback.
 type Network struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -35,7 +34,7 @@ type lateness struct {
 	events      int64
 }
 
-// New returns an empty network whose chances are drawn from seed.
+// New returns an empty network whose random choices are drawn from seed.
 func New(seed uint64) *Network {
 	return &Network{
 		rng:    rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)),
@@ -70,8 +69,8 @@ func (n *Network) Route(from, to netip.Addr, links ...*Link) {
 	n.routes[[2]netip.Addr{from, to}] = links
 }
 
-// Join routes both directions between two hosts: packets from a to b through
-// there, and back through back.
+// Join routes both directions between two hosts: packets from a to b go through there, and those
+// from b to a through back.
 func (n *Network) Join(a, b string, there, back *Link) {
 	from, to := netip.MustParseAddr(a), netip.MustParseAddr(b)
 	n.Route(from, to, there)
@@ -177,16 +176,15 @@ func (n *Network) run() {
 	n.arm()
 }
 
-// Late is by how much packets have left links after their time, in the mean and
-// at most. In virtual time that is nothing; in real time it tells how far the
-// machine kept up.
+// Late returns by how much packets have left links after their time, on average and at most. In
+// virtual time that is nothing; in real time it shows how well the machine kept up.
 func (n *Network) Late() (mean, most time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.late.total / time.Duration(max(n.late.events, 1)), n.late.most
 }
 
-// Close closes every connection and drops what is on its way.
+// Close closes every connection and drops the packets on their way.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	if n.timer != nil {

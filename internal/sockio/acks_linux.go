@@ -36,7 +36,7 @@ type acks struct {
 	waited uint32        // writes, when it began to
 }
 
-// LearnOf has the connection learn of its peer, and go by what others have learned. It is
+// LearnOf makes the connection learn about its peer, and use what others have learned. It must be
 // called before anything is read.
 func (c *Conn) LearnOf(p *Peer) { c.in.acks = &acks{peer: p} }
 

@@ -1,12 +1,10 @@
-// Package sockio reads and writes TCP connections without telling Go's scheduler
-// of each system call. Such a call on a socket that does not wait is over soon,
-// but an announced one wakes the scheduler's monitor in a process that was idle,
-// and the monitor then looks on, every 20 microseconds, until the process is
-// idle again: for a request that is passed on, that costs more than the passing
-// on. Larger ones, in bulk, take longer than that, and the monitor would take
-// their processor away and have another thread go on with it. Now and then a
-// call is announced, so that the monitor is never without news of a busy process
-// for long, and so are those of more bytes than are ever read at a time.
+// Package sockio reads and writes TCP connections without announcing each system call to Go's
+// scheduler. A call on a non-blocking socket is short, but an announced one wakes the scheduler's
+// monitor in an idle process, and the monitor then polls every 20 microseconds until the process is
+// idle again; for a forwarded request, that costs more than the forwarding. Larger calls, in bulk
+// transfers, take longer than that, and the monitor would take their processor away and let another
+// thread continue. An occasional call is announced, so that the monitor never goes long without
+// news of a busy process, and so is every call with more bytes than are ever read at a time.
 package sockio
 
 import (
@@ -24,13 +22,13 @@ const (
 	announceEvery = 2048
 )
 
-// Conn is a TCP connection. It is used as any net.Conn.
+// Conn is a TCP connection. It can be used like any net.Conn.
 type Conn struct {
 	*net.TCPConn
 	in, out half
 }
 
-// New returns conn as a Conn, which owns it from now on.
+// New returns conn as a Conn, which takes ownership of it.
 func New(conn *net.TCPConn) *Conn {
 	c := &Conn{TCPConn: conn}
 	c.setUp()
@@ -43,7 +41,7 @@ type Peer struct {
 	holds atomic.Bool // it holds a part of what it says back until the part before is acknowledged
 }
 
-// Wrap returns a Conn if conn is a TCP connection, and conn itself if not.
+// Wrap returns a Conn if conn is a TCP connection, else conn itself.
 func Wrap(conn net.Conn) net.Conn {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		return New(tcp)

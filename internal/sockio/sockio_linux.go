@@ -130,7 +130,7 @@ func (h *half) begin(size int) bool {
 	return true
 }
 
-// Read reads what there is.
+// Read reads what is available.
 func (c *Conn) Read(b []byte) (int, error) {
 	h := &c.in
 	h.mu.Lock()
@@ -147,7 +147,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return h.n, failure(c, "read", err, h.errno)
 }
 
-// ReadLent is Read into what l lends: while it waits, it holds no memory.
+// ReadLent is like Read into memory that l lends: while it waits, it holds no memory.
 func (c *Conn) ReadLent(l *lend.Buffer) (int, error) {
 	h := &c.in
 	h.mu.Lock()
@@ -179,8 +179,8 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return h.n, failure(c, "write", err, h.errno)
 }
 
-// TryWrite writes as much of b as goes without waiting, and returns how much
-// that was. An error shows at the next Write.
+// TryWrite writes as much of b as possible without waiting, and returns how much. An error shows at
+// the next Write.
 func (c *Conn) TryWrite(b []byte) int {
 	c.in.acks.wrote()
 	h := &c.out
@@ -194,7 +194,7 @@ func (c *Conn) TryWrite(b []byte) int {
 	return h.n
 }
 
-// TryRead reads what there is without waiting: neither bytes nor an error mean
+// TryRead reads what is available without waiting; neither bytes nor an error means that there is
 // nothing.
 func (c *Conn) TryRead(b []byte) (int, error) {
 	h := &c.in

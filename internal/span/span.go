@@ -1,4 +1,4 @@
-// Package span says how long something lasts.
+// Package span writes durations for people.
 package span
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Text is d as a person says it, in at most two units: 0.391 ms, 250 ms, 45 s,
-// 90 minutes, 24 hours, 25 hours 30 minutes, 90 days.
+// Text returns d as a person would say it, in at most two units: 0.391 ms, 250 ms, 45 s, 90
+// minutes, 24 hours, 25 hours 30 minutes, 90 days.
 func Text(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -1,4 +1,4 @@
-// Package textfile knows what editors and shells put around a text that a person saved.
+// Package textfile handles what editors and shells add around text that a person saved.
 package textfile
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Of is the text of a file.
+// Of returns the text of a file.
 func Of(data []byte) (string, error) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return "", errors.New("it is in UTF-16: save it as UTF-8")

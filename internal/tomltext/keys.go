@@ -9,8 +9,8 @@ import (
 	"adit/internal/nearest"
 )
 
-// Keys are the keys of a struct, with what their values are in words. Of a text
-// with the tag is:"duration" that is told too.
+// Keys returns the keys of a struct, with a description of their values in words. For a string with
+// the tag is:"duration" it says that too.
 func Keys(of reflect.Type) map[string]string { return keysIn("", of) }
 
 func keysIn(prefix string, of reflect.Type) map[string]string {
@@ -51,8 +51,8 @@ func keysIn(prefix string, of reflect.Type) map[string]string {
 	return keys
 }
 
-// Meant is the key that a person meant who wrote another: one that is written
-// nearly so, or of the same name in another table; empty if there is none.
+// Meant returns the key that a person most likely meant by a misspelt one: one with a similar
+// spelling, or with the same name in another table; empty if there is none.
 func Meant(key string, keys map[string]string) string {
 	known := slices.Sorted(maps.Keys(keys))
 	if like := nearest.Of(strings.ReplaceAll(key, "-", "_"), known); like != "" {

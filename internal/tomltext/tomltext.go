@@ -1,5 +1,5 @@
-// Package tomltext knows the slips in a TOML file that a parser does not name: in the
-// text and in keys.
+// Package tomltext recognises mistakes in a TOML file that a parser does not name, both in its text
+// and in its keys.
 package tomltext
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Slip says what was slipped into the line of that number (the first is 1), or
-// else what the parser says of it.
+// Slip says what is wrong in the line with that number (the first is 1), or else returns the
+// parser's own message.
 func Slip(text string, line int, parser string) string {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {

@@ -1,5 +1,5 @@
-// Package turns gives those who do something for a client their turn: so many at once,
-// and fewer of one client, so that one who asks for very much keeps nobody else waiting.
+// Package turns limits how much work is done for clients at once: so many tasks in total, and fewer
+// for one client, so that a client that asks for very much keeps nobody else waiting.
 package turns
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Turns are the places of all together and of each client.
+// Turns holds the places for all clients together and for each client.
 type Turns struct {
 	all  chan struct{}
 	each int
@@ -21,13 +21,13 @@ type client struct {
 	users  int // that have a place or wait for one
 }
 
-// New returns places for so many at once, and for so many of each client.
+// New returns Turns with that many places in total, and that many for each client.
 func New(all, each int) *Turns {
 	return &Turns{all: make(chan struct{}, all), each: each, ofClient: make(map[string]*client)}
 }
 
-// Take calls do for a client when it is its turn, and returns its error. Where ctx ends
-// before that, it returns why.
+// Take calls do for a client when it is its turn, and returns its error. If ctx ends before that,
+// it returns the reason.
 func (t *Turns) Take(ctx context.Context, id string, do func() error) error {
 	t.mu.Lock()
 	c := t.ofClient[id]

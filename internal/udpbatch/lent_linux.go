@@ -15,8 +15,8 @@ import (
 // lentBatch is how many datagrams a LentReader reads at most at once.
 const lentBatch = 16
 
-// LentReader reads a connected socket. While it waits it holds no memory: of many
-// sockets most are silent most of the time. It has one user at a time.
+// LentReader reads a connected socket. It holds no memory while it waits: of many sockets, most are
+// silent most of the time. It must not be used concurrently.
 type LentReader struct {
 	raw  syscall.RawConn
 	call func(fd uintptr) bool // made once
@@ -37,7 +37,7 @@ type batch struct {
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// NewLentReader returns a reader of conn, which stays the caller's.
+// NewLentReader returns a reader of conn, which still belongs to the caller.
 func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -75,8 +75,8 @@ func (r *LentReader) take() {
 	r.lent = b
 }
 
-// Read waits for datagrams. They are the caller's until Done, which must follow
-// unless there was an error.
+// Read waits for datagrams. They belong to the caller until Done, which must be called unless there
+// was an error.
 func (r *LentReader) Read() ([][]byte, error) {
 	if err := r.raw.Read(r.call); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *LentReader) give() {
 	r.lent = nil
 }
 
-// Done gives the memory back.
+// Done releases the memory.
 func (r *LentReader) Done() {
 	if r.lent == nil {
 		return

@@ -8,21 +8,21 @@ import (
 	"adit/internal/lend"
 )
 
-// LentReader reads a connected socket, into memory of its own: here nobody tells
-// when there is something. It has one user at a time.
+// LentReader reads a connected socket into memory of its own, because nothing on these systems
+// tells when there is something to read. It must not be used concurrently.
 type LentReader struct {
 	conn *net.UDPConn
 	buf  []byte
 	list [1][]byte
 }
 
-// NewLentReader returns a reader of conn, which stays the caller's.
+// NewLentReader returns a reader of conn, which still belongs to the caller.
 func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
 	return &LentReader{conn: conn, buf: make([]byte, lend.Large)}, nil
 }
 
-// Read waits for datagrams: here for one. They are the caller's until Done, which
-// must follow unless there was an error.
+// Read waits for datagrams, here for one. They belong to the caller until Done, which must be
+// called unless there was an error.
 func (r *LentReader) Read() ([][]byte, error) {
 	n, err := r.conn.Read(r.buf)
 	if err != nil {
@@ -32,5 +32,5 @@ func (r *LentReader) Read() ([][]byte, error) {
 	return r.list[:], nil
 }
 
-// Done gives the memory back.
+// Done releases the memory.
 func (r *LentReader) Done() {}

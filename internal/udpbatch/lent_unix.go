@@ -10,8 +10,8 @@ import (
 	"adit/internal/lend"
 )
 
-// LentReader reads a connected socket. While it waits it holds no memory: of many
-// sockets most are silent most of the time. It has one user at a time.
+// LentReader reads a connected socket. It holds no memory while it waits: of many sockets, most are
+// silent most of the time. It must not be used concurrently.
 type LentReader struct {
 	raw syscall.RawConn
 	try func(fd uintptr) bool // made once
@@ -22,7 +22,7 @@ type LentReader struct {
 	err  error
 }
 
-// NewLentReader returns a reader of conn, which stays the caller's.
+// NewLentReader returns a reader of conn, which still belongs to the caller.
 func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -45,8 +45,8 @@ func NewLentReader(conn *net.UDPConn) (*LentReader, error) {
 	return r, nil
 }
 
-// Read waits for datagrams: here for one. They are the caller's until Done, which
-// must follow unless there was an error.
+// Read waits for datagrams, here for one. They belong to the caller until Done, which must be
+// called unless there was an error.
 func (r *LentReader) Read() ([][]byte, error) {
 	if err := r.raw.Read(r.try); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (r *LentReader) Read() ([][]byte, error) {
 	return r.list[:], nil
 }
 
-// Done gives the memory back.
+// Done releases the memory.
 func (r *LentReader) Done() {
 	if r.buf != nil {
 		lend.GiveLarge(r.buf)

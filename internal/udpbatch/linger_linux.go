@@ -36,8 +36,8 @@ type density struct {
 // readers of others.
 var process density
 
-// Passed tells that n packets of udp tunnels have passed, in either direction.
-// While they are dense, readers of UDP sockets linger before they sleep.
+// Passed records that n packets of udp tunnels have passed, in either direction. While they come in
+// quick succession, readers of UDP sockets linger before they sleep.
 func Passed(n int) { process.add(n, monotime.Now()) }
 
 func (d *density) add(n int, now time.Duration) {

@@ -2,6 +2,6 @@
 
 package udpbatch
 
-// Passed tells that packets of udp tunnels have passed. Linux alone has readers of
-// UDP sockets linger for it.
+// Passed records that packets of udp tunnels have passed. Only on Linux does this make readers of
+// UDP sockets linger.
 func Passed(int) {}

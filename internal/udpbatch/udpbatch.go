@@ -1,8 +1,7 @@
-// Package udpbatch reads and writes datagrams many at a time: with the kernel's
-// segmentation offload (GSO and GRO) where the system has it, else as many
-// datagrams a call as the system takes, else one. What the system can do is
-// found out at run time, and an offload that refuses a send is left for good.
-// Any net.PacketConn works; only a *net.UDPConn is fast.
+// Package udpbatch reads and writes many datagrams at a time: with the kernel's segmentation
+// offloads (GSO and GRO) if the system has them, else as many datagrams per call as the system
+// takes, else one. It detects at run time what the system can do, and stops using an offload for
+// good once a send with it is refused. Any net.PacketConn works; only a *net.UDPConn is fast.
 package udpbatch
 
 import (
@@ -15,17 +14,17 @@ import (
 	"time"
 )
 
-// Addr is the address of a peer, comparable by its AddrPort.
+// Addr is the address of a peer. Addrs can be compared by their AddrPort.
 type Addr struct {
-	// AddrPort is the address. For a network without IP addresses it is made
-	// up from the address's text, and serves for comparing only.
+	// AddrPort is the address. For a network without IP addresses it is derived from the address's
+	// text, and only useful for comparison.
 	AddrPort netip.AddrPort
 	net      net.Addr   // what the PacketConn takes; nil if AddrPort says all
 	local    netip.Addr // the own address to send from, as far as the system says
 }
 
-// SamePath reports whether both are one address of the peer, reached from one
-// address of our own.
+// SamePath reports whether both are the same address of the peer, reached from the same local
+// address.
 func (a Addr) SamePath(b Addr) bool { return a.AddrPort == b.AddrPort && a.local == b.local }
 
 // AddrOf returns the Addr of a network address.
@@ -41,16 +40,16 @@ func AddrOf(a net.Addr) Addr {
 	return Addr{AddrPort: netip.AddrPortFrom(netip.AddrFrom16(b), 0), net: a}
 }
 
-// AddrFrom returns the Addr of a UDP address that is reached from one of our own; from
-// may not be valid, and the system chooses then.
+// AddrFrom returns the Addr of a UDP address that is reached from the local address from. If from
+// is not valid, the system chooses it.
 func AddrFrom(to netip.AddrPort, from netip.Addr) Addr {
 	return Addr{AddrPort: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), local: from}
 }
 
-// Local is the own address to send from; not valid if the system chooses.
+// Local returns the local address to send from; not valid if the system chooses.
 func (a Addr) Local() netip.Addr { return a.local }
 
-// NetAddr returns the address as the net package has it.
+// NetAddr returns the address as a net.Addr.
 func (a Addr) NetAddr() net.Addr {
 	if a.net != nil {
 		return a.net
@@ -58,8 +57,8 @@ func (a Addr) NetAddr() net.Addr {
 	return net.UDPAddrFromAddrPort(a.AddrPort)
 }
 
-// Buffer is what one read brought: N bytes in B, which are datagrams of Segment
-// bytes each, all from Addr; only the last may be shorter.
+// Buffer is the result of one read: N bytes in B, which are datagrams of Segment bytes each, all
+// from Addr; only the last may be shorter.
 type Buffer struct {
 	B       []byte
 	N       int
@@ -67,21 +66,21 @@ type Buffer struct {
 	Addr    Addr
 }
 
-// Options tell what not to use. The zero value uses all that the system has.
+// Options say which features not to use. The zero value uses everything that the system has.
 type Options struct {
-	// NoOffload leaves GSO and GRO alone, and NoGRO the latter.
+	// NoOffload disables GSO and GRO, and NoGRO only the latter.
 	NoOffload, NoGRO bool
-	// Fragment lets the system fragment datagrams that are larger than the path
-	// takes: for those that are somebody else's, whose size is not ours to choose.
+	// Fragment lets the system fragment datagrams that are larger than the path allows: for
+	// forwarded ones, whose size is not ours to choose.
 	Fragment bool
-	// NeverWait loses a datagram for which the socket has no room, as a full
-	// network would, instead of waiting for room; where the system can tell.
+	// NeverWait drops a datagram for which the socket has no room, as a congested network would,
+	// instead of waiting for room, if the system can tell.
 	NeverWait bool
-	// Lost is told of the error of each datagram that the system does not send for
-	// a cause that may pass, but for want of room. It may be nil.
+	// Lost is called with the error of each datagram that the system does not send for a temporary
+	// reason other than lack of room. It may be nil.
 	Lost func(error)
-	// SocketBuffer is the size asked for the kernel's buffers, as far as it
-	// grants it. If zero, 7 MiB.
+	// SocketBuffer is the requested size of the kernel's buffers; the system may grant less. If
+	// zero, 7 MiB.
 	SocketBuffer int
 }
 
@@ -95,9 +94,9 @@ type Conn struct {
 	told    func(error) // of a lost datagram; may be nil
 }
 
-// New returns a Conn over pc. It sets up the socket's buffers and its
-// don't-fragment mode, unless opt says otherwise, where pc is a UDP socket; a system that does not grant
-// them is no error.
+// New returns a Conn over pc. If pc is a UDP socket, it sets the socket's buffer sizes and its
+// don't-fragment mode, unless opt says otherwise; it is not an error if the system does not grant
+// them.
 func New(pc net.PacketConn, opt Options) *Conn {
 	c := &Conn{pc: pc, told: opt.Lost}
 	udp, ok := pc.(*net.UDPConn)
@@ -120,7 +119,7 @@ func New(pc net.PacketConn, opt Options) *Conn {
 	return c
 }
 
-// BufferSize is how many bytes each buffer given to ReadBatch should have.
+// BufferSize returns how many bytes each buffer given to ReadBatch should have.
 func (c *Conn) BufferSize() int {
 	if c.fast != nil && c.fast.gro {
 		return 65535
@@ -131,7 +130,7 @@ func (c *Conn) BufferSize() int {
 	return 9216
 }
 
-// Batch is how many buffers a ReadBatch can fill at most.
+// Batch returns how many buffers a ReadBatch can fill at most.
 func (c *Conn) Batch() int {
 	switch {
 	case c.fast == nil:
@@ -142,7 +141,7 @@ func (c *Conn) Batch() int {
 	return 32
 }
 
-// Offloads reports whether sends and receives use GSO and GRO now.
+// Offloads reports whether sends and receives currently use GSO and GRO.
 func (c *Conn) Offloads() (gso, gro bool) {
 	if c.fast == nil {
 		return false, false
@@ -150,12 +149,12 @@ func (c *Conn) Offloads() (gso, gro bool) {
 	return c.fast.gso.Load(), c.fast.gro
 }
 
-// TooLarge is how many datagrams the system refused to send for their size.
+// TooLarge returns how many datagrams the system refused to send because of their size.
 func (c *Conn) TooLarge() uint64 { return c.refused.Load() }
 
-// ReadBatch waits for at least one datagram, fills as many of bufs as there is
-// data for now, and returns how many it filled. An error that a later datagram
-// can cure (a peer's ICMP message) is not returned.
+// ReadBatch waits for at least one datagram, fills as many of bufs as there is data for, and
+// returns how many it filled. An error that a later datagram can cure (a peer's ICMP message) is
+// not returned.
 func (c *Conn) ReadBatch(bufs []Buffer) (int, error) {
 	for failures := 0; ; {
 		n, err := c.readOnce(bufs)
@@ -197,10 +196,9 @@ func (c *Conn) readOnce(bufs []Buffer) (int, error) {
 	return 1, nil
 }
 
-// WriteBatch sends packets, each as one datagram, to one address. A datagram
-// that is larger than the path takes, or for which the system has no room now,
-// is lost as if the network had lost it; an error says that none of the rest
-// could be sent.
+// WriteBatch sends packets, each as one datagram, to one address. A datagram that is larger than
+// the path allows, or for which the system has no room now, is lost as if the network had lost it;
+// an error means that none of the rest could be sent.
 func (c *Conn) WriteBatch(packets [][]byte, to Addr) error {
 	if c.fast != nil {
 		return c.fast.write(c, packets, to)
@@ -237,14 +235,14 @@ func (c *Conn) lost(err error) bool {
 	return true
 }
 
-// LocalAddr is the socket's own address.
+// LocalAddr returns the socket's local address.
 func (c *Conn) LocalAddr() net.Addr { return c.pc.LocalAddr() }
 
 // CanWait reports whether WaitRead waits.
 func (c *Conn) CanWait() bool { return c.fast != nil }
 
-// WaitRead waits until there is something to read, so that an idle socket needs
-// no buffers meanwhile. It is of the goroutine that reads.
+// WaitRead waits until there is something to read, so that an idle socket needs no buffers in the
+// meantime. Only the reading goroutine may call it.
 func (c *Conn) WaitRead() error {
 	if c.fast == nil {
 		return nil
@@ -252,7 +250,7 @@ func (c *Conn) WaitRead() error {
 	return c.fast.wait()
 }
 
-// SetReadDeadline ends a waiting ReadBatch or WaitRead at t.
+// SetReadDeadline makes a waiting ReadBatch or WaitRead fail at t.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.pc.SetReadDeadline(t) }
 
 // Close closes the socket.

@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	// MaxPayload is the largest packet that a Framed carries, in bytes.
+	// MaxPayload is the size of the largest packet that a Framed carries, in bytes.
 	MaxPayload = 65535
 	// waiting is how many packets wait to be written; more are dropped.
 	waiting = 256
 )
 
-// Framed is a Way over a connection that keeps what is written: each packet is behind its
-// length (uint16, big endian).
+// Framed is a Way over a connection that preserves what is written: each packet is preceded by its
+// length (uint16, big-endian).
 type Framed struct {
 	conn   io.ReadWriteCloser
 	answer func(payloads [][]byte)
 	out    chan []byte // packets with their lengths
 }
 
-// NewFramed returns a Framed of conn, which is its own from then on. answer takes what
-// comes.
+// NewFramed returns a Framed over conn and takes ownership of it. answer receives what arrives.
 func NewFramed(conn io.ReadWriteCloser, answer func(payloads [][]byte)) *Framed {
 	return &Framed{conn: conn, answer: answer, out: make(chan []byte, waiting)}
 }

@@ -1,6 +1,5 @@
-// Package udpflow gives everybody who sends packets to a UDP socket a way of their own,
-// by which the packets go on and answers come back. Where a way leads, and how, is its
-// caller's to say.
+// Package udpflow gives every sender of packets to a UDP socket its own way, on which its packets
+// go out and the answers come back. Where a way leads, and how, is left to the caller.
 package udpflow
 
 import (
@@ -31,40 +30,39 @@ const (
 	silent = time.Second
 )
 
-// ErrOver is of a way that was over at once, and has brought nothing.
+// ErrOver is the error of a way that ended right away without bringing anything.
 var ErrOver = errors.New("it was over as soon as it had begun: the service behind the tunnel may be down, which its owner finds in adit's log")
 
 // Way is where a sender's packets go.
 type Way interface {
-	// Send sends packets on, as far as there is room, and does not wait: what is lost is
-	// UDP's own. They may be used again when it returns. One at a time calls it.
+	// Send sends packets on, as far as there is room, and does not block: losses are normal for
+	// UDP. The packets may be reused when it returns. It must not be called concurrently.
 	Send(payloads [][]byte)
-	// Run brings answers until the way is over or ctx ends, and closes it. It is
-	// called once.
+	// Run delivers answers until the way ends or ctx ends, and closes the way. It is called once.
 	Run(ctx context.Context)
 }
 
-// Config is what a socket is served by. Open is required.
+// Config says how to serve a socket. Open is required.
 type Config struct {
-	// Open opens a way for a sender. answer takes what comes back, by one at a time; the
-	// payloads are valid until it returns, and it may change the list.
+	// Open opens a way for a sender. answer receives what comes back and is not called
+	// concurrently; the payloads are valid until it returns, and it may change the list.
 	Open func(ctx context.Context, answer func(payloads [][]byte)) (Way, error)
-	// Most is how many senders there may be. One more takes the place of who has been
-	// silent for longest, a second at least, or is not heard. If zero, 256.
+	// Most is how many senders there may be. One more takes the place of the sender that has been
+	// silent for longest, at least for a second, or else is ignored. If zero, 256.
 	Most int
 	// Enter is called for each sender, and Leave at its end.
 	Enter, Leave func()
-	// Passed counts payload, in bytes: in is a sender's.
+	// Passed counts payload, in bytes; in says that it came from a sender.
 	Passed func(in, out int)
-	// Opened and Failed tell what came of an Open. A way is said to be open once it has
-	// brought an answer, or was there for as long as Pause; over before, it has failed.
+	// Opened and Failed report the result of an Open. A way counts as open once it has delivered an
+	// answer, or has existed for as long as Pause; if it ends before that, it has failed.
 	Opened func()
 	Failed func(error)
-	// Idle is how long a sender may neither send nor be answered. If zero, 90 seconds.
+	// Idle is how long a sender may go without sending or being answered. If zero, 90 seconds.
 	Idle time.Duration
-	// Pause is how long a sender whose way was not opened waits for another try: what it
-	// sends meanwhile is dropped. It is as long from one try to the next if the way was
-	// over at once. If zero, one second.
+	// Pause is how long a sender whose way could not be opened waits before another try; what it
+	// sends in the meantime is dropped. If the way ended right away, tries are also at least Pause
+	// apart. If zero, one second.
 	Pause time.Duration
 }
 
@@ -106,8 +104,8 @@ type senders struct {
 	all map[netip.AddrPort]*sender
 }
 
-// Serve serves a socket until ctx ends or the socket is closed, and closes it. It returns
-// nil if ctx has ended it.
+// Serve serves a socket until ctx ends or the socket is closed, and closes it. It returns nil if
+// ctx has ended it.
 func Serve(ctx context.Context, conn *net.UDPConn, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ss := &senders{

@@ -14,9 +14,9 @@ const nextPrefix = ".adit-update-"
 // its own for the seconds that writing it takes.
 const leftAfter = time.Hour
 
-// Sweep removes what updates of exe that were killed have left beside it, and
-// returns how many files that were. What cannot be removed stays: a system that
-// lets nobody remove an open file keeps one that is held.
+// Sweep removes what killed updates of exe have left next to it, and returns how many files it
+// removed. What cannot be removed stays: a system on which open files cannot be removed keeps those
+// in use.
 func Sweep(exe string) int {
 	dir := filepath.Dir(exe)
 	entries, err := os.ReadDir(dir)

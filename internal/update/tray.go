@@ -37,9 +37,9 @@ func windowedFor(program []byte) ([]byte, error) {
 	return data, nil
 }
 
-// SetTrayAside gives the tray's program beside exe another name, under which trays
-// that run go on, and leaves a copy in its place, which nobody runs: an installer
-// can replace that. It does nothing where there is none.
+// SetTrayAside renames the tray's program next to exe, so that running trays continue under the new
+// name, and leaves a copy in its place that nobody runs and that an installer can replace. It does
+// nothing if there is no such program.
 func SetTrayAside(exe string) error {
 	file := tray(exe)
 	if file == "" {
@@ -71,8 +71,8 @@ func SetTrayAside(exe string) error {
 	return nil
 }
 
-// SweepTray removes what SetTrayAside has set aside, once no tray runs it any more,
-// and waits for that until ctx ends.
+// SweepTray removes what SetTrayAside has set aside, once no tray runs it any more. It waits for
+// that until ctx ends.
 func SweepTray(ctx context.Context, exe string) error {
 	old := filepath.Join(filepath.Dir(exe), trayName+".old")
 	for {

@@ -1,7 +1,6 @@
-// Package update replaces the program by a newer release: a manifest that the
-// release's key has signed says which file is meant, the file is verified before
-// it is touched by anything, and it is put back as it was if the daemon is not
-// well with it.
+// Package update replaces the program with a newer release. A manifest signed with the release key
+// names the file, the file is verified before anything uses it, and the old program is restored if
+// the daemon does not run well with the new one.
 package update
 
 import (
@@ -47,7 +46,7 @@ type File struct {
 	Size   int64  `json:"size"`
 }
 
-// ParseKey reads a release's public key: 32 bytes in base64.
+// ParseKey parses a release's public key: 32 bytes in base64.
 func ParseKey(text string) (ed25519.PublicKey, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(key) != ed25519.PublicKeySize {
@@ -56,8 +55,8 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// Parse verifies and reads a manifest. The signature is 64 bytes in base64, by
-// Ed25519 over the manifest as it is.
+// Parse verifies and parses a manifest. The signature is 64 bytes in base64, by Ed25519 over the
+// manifest as it is.
 func Parse(data, signature []byte, key ed25519.PublicKey) (Manifest, error) {
 	sig, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(signature)))
 	if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, data, sig) {
@@ -75,8 +74,8 @@ func Parse(data, signature []byte, key ed25519.PublicKey) (Manifest, error) {
 	return m, nil
 }
 
-// Newer reports whether offered is a later release than current. A version that
-// is none, as that of a build from a working tree, is older than any.
+// Newer reports whether offered is a later release than current. An invalid version, such as that
+// of a build from a working tree, is older than any.
 func Newer(offered, current string) bool {
 	o, oPre, ok := split(offered)
 	if !ok {
@@ -144,7 +143,7 @@ var (
 	errStalled = errors.New("the server sends no more; try again later, or elsewhere")
 )
 
-// Fetch gets the manifest at address, and its signature at address.sig.
+// Fetch downloads the manifest at address, and its signature at address.sig.
 func Fetch(ctx context.Context, c *http.Client, address string, key ed25519.PublicKey) (Manifest, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestTime, errLate)
 	defer cancel()
@@ -214,7 +213,7 @@ func getMoving(ctx context.Context, c *http.Client, address string, limit int64,
 	return data, nil
 }
 
-// For returns the program that is offered for a platform.
+// For returns the program for a platform.
 func (m Manifest) For(platform string) (File, error) {
 	file, ok := m.Files[platform]
 	if !ok {
@@ -223,8 +222,8 @@ func (m Manifest) For(platform string) (File, error) {
 	return file, nil
 }
 
-// Download gets the program that the manifest at address offers for a platform,
-// and returns it when it is what the manifest says.
+// Download downloads the program that the manifest at address offers for a platform, and returns it
+// if it matches the manifest.
 func Download(ctx context.Context, c *http.Client, address string, m Manifest, platform string) ([]byte, error) {
 	file, err := m.For(platform)
 	if err != nil {
@@ -252,13 +251,13 @@ func Download(ctx context.Context, c *http.Client, address string, m Manifest, p
 	return data, nil
 }
 
-// HealthLimit is how long the daemon has to be well with a new program.
+// HealthLimit is how long the daemon has to become healthy with a new program.
 const HealthLimit = 30 * time.Second
 
-// Replace puts program in the place of exe and calls restart, which starts the
-// daemon anew and returns when it is well. If it is not, the old program is put
-// back, and restarted too. Where the tray has a program of its own beside exe, that
-// is replaced once the daemon is well: trays that run see it, and start it.
+// Replace replaces exe with program and calls restart, which restarts the daemon and returns when
+// it is healthy. If it is not, the old program is restored and restarted. If the tray has a program
+// of its own next to exe, that is replaced once the daemon is healthy: running trays notice and
+// start it.
 func Replace(ctx context.Context, exe string, program []byte, restart func(ctx context.Context) error) error {
 	Sweep(exe)
 	next, err := writeNext(exe, program)
@@ -369,8 +368,8 @@ func putBack(exe, old string) error {
 	return nil
 }
 
-// Managed reports whether a package manager or an installer owns the file exe,
-// which then is not for us to replace.
+// Managed reports whether the file exe is owned by a package manager or an installer, in which case
+// it is not ours to replace.
 func Managed(exe string) bool {
 	if strings.HasPrefix(exe, "/usr/local/Cellar/") {
 		return true

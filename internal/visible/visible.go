@@ -1,6 +1,6 @@
-// Package visible shows text of strangers as what it is: without the characters
-// that steer a screen, turn the order of what stands beside them, or cannot be
-// seen at all, and no more of it than there is room for.
+// Package visible makes text from strangers safe to show: it removes the characters that control a
+// screen, change the order of the text around them or cannot be seen at all, and cuts the text to
+// the room there is.
 package visible
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with a dot for each control character, line breaks included,
-// and with the number of each other character that Hidden finds, as in \u202e.
+// Text returns s with each control character, line breaks included, replaced by a dot, and each
+// other character that Hidden reports replaced by its number, as in \u202e.
 func Text(s string) string {
 	if strings.IndexFunc(s, Hidden) < 0 {
 		return strings.ToValidUTF8(s, "\uFFFD")
@@ -29,7 +29,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Lines is Text for text of several lines, which stay; a tab is as much space.
+// Lines is like Text for text of several lines: line breaks are kept, and a tab becomes as much
+// space.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
@@ -38,10 +39,10 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Hidden reports whether a person who looks at r sees something else than r:
-// control characters; format characters, among them those that turn the
-// direction of text (Unicode TR 36, section 3.1); separators of lines; and what
-// is drawn as nothing. Spaces of all widths are seen as spaces.
+// Hidden reports whether a person who looks at r sees something other than r: control characters;
+// format characters, including those that change the direction of text (Unicode TR 36, section
+// 3.1); line separators; and characters that are drawn as nothing. Spaces of all widths count as
+// visible spaces.
 func Hidden(r rune) bool {
 	if r < 0x7f {
 		return r < ' '
@@ -63,7 +64,7 @@ func escape(r rune) string {
 	return string(b)
 }
 
-// Clip is text of at most so many bytes, and a sign if there was more.
+// Clip returns at most that many bytes of text, with a mark if there was more.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -1,6 +1,5 @@
-// Package webfiles serves a built web page: files that are read once, compressed
-// when a browser first asks for that, and looked up by their whole path, so that
-// no request leads anywhere else.
+// Package webfiles serves a built web page. Its files are read once, compressed when a browser
+// first asks for that, and looked up by their full path, so no request can reach anything else.
 package webfiles
 
 import (
@@ -21,7 +20,7 @@ import (
 // maxTotal bounds what is read of one file system.
 const maxTotal = 32 << 20
 
-// Files are the files of a page by their paths, "/index.html" for instance.
+// Files are the files of a page by their paths, such as "/index.html".
 type Files struct{ files map[string]*file }
 
 type file struct {
@@ -32,8 +31,8 @@ type file struct {
 	forever bool          // its name changes with its content
 }
 
-// Read reads all files of the file systems; a later one replaces what an earlier
-// one has. A file system that is missing has none.
+// Read reads all files of the file systems; later ones override earlier ones. A nil file system is
+// empty.
 func Read(from ...fs.FS) (*Files, error) {
 	s := &Files{files: make(map[string]*file)}
 	for _, f := range from {
@@ -82,18 +81,18 @@ func (s *Files) read(from fs.FS) error {
 // Has reports whether there is a file at a path.
 func (s *Files) Has(path string) bool { return s.files[path] != nil }
 
-// Alias serves what is at a path at another path too; nothing there is nothing.
+// Alias also serves what is at a path at another path; if there is nothing, neither has anything.
 func (s *Files) Alias(path, target string) {
 	if f := s.files[target]; f != nil {
 		s.files[path] = f
 	}
 }
 
-// Drop forgets a path.
+// Drop removes a path.
 func (s *Files) Drop(path string) { delete(s.files, path) }
 
-// Page returns the path to serve for a request: its own, or "/" for a path of the
-// page's own making that a person has reloaded; "" if there is neither.
+// Page returns the path to serve for a request: its own, or "/" for a path made by the page that a
+// person has reloaded; "" if neither exists.
 func (s *Files) Page(r *http.Request) string {
 	if s.Has(r.URL.Path) {
 		return r.URL.Path
@@ -104,7 +103,7 @@ func (s *Files) Page(r *http.Request) string {
 	return ""
 }
 
-// Serve answers a GET or HEAD with the file at a path, which must be there.
+// Serve answers a GET or HEAD with the file at a path, which must exist.
 func (s *Files) Serve(w http.ResponseWriter, r *http.Request, path string) {
 	f := s.files[path]
 	h := w.Header()

@@ -1,6 +1,6 @@
-// Package wildcard knows names that stand for others: "*.shop.example.com" is every
-// name of one label more than shop.example.com, as in a certificate (RFC 9525,
-// section 6.3). shop.example.com itself is none of them, nor is a.b.shop.example.com.
+// Package wildcard matches names against wildcards: "*.shop.example.com" covers every name with
+// exactly one label more than shop.example.com, as in a certificate (RFC 9525, section 6.3). It
+// covers neither shop.example.com itself nor a.b.shop.example.com.
 package wildcard
 
 import "strings"
@@ -10,8 +10,8 @@ const prefix = "*."
 // maxLabel is how long a label may be, in bytes (RFC 1035, section 2.3.4).
 const maxLabel = 63
 
-// Of returns the wildcard that a name in lower case is one of; "" if there is none: the
-// name is a single label, or a wildcard itself, or begins with what is no label.
+// Of returns the wildcard that covers a lower-case name, or "" if there is none: because the name
+// is a single label, is itself a wildcard, or begins with something that is not a label.
 func Of(name string) string {
 	label, under, found := strings.Cut(name, ".")
 	if !found || under == "" || !isLabel(label) {
@@ -34,8 +34,8 @@ func isLabel(label string) bool {
 	return true
 }
 
-// Base returns the name whose names a wildcard stands for. ok is false if name is
-// not a wildcard; base is name then.
+// Base returns the name under which a wildcard covers names. If name is not a wildcard, ok is false
+// and base is name.
 func Base(name string) (base string, ok bool) {
 	if base, ok = strings.CutPrefix(name, prefix); ok && base != "" {
 		return base, true
@@ -49,8 +49,7 @@ func Is(name string) bool {
 	return ok
 }
 
-// Example returns one of the names that a wildcard stands for. Any other name is
-// returned as it is.
+// Example returns one of the names that a wildcard covers. Any other name is returned unchanged.
 func Example(name string) string {
 	if base, ok := Base(name); ok {
 		return "any." + base

@@ -1,5 +1,5 @@
-// Package windowed makes of a console program of Windows the same program without
-// a console window: only the header's word for the kind of program differs.
+// Package windowed turns a Windows console program into the same program without a console window:
+// only the subsystem field in its header changes.
 package windowed
 
 import (
@@ -19,8 +19,8 @@ const (
 	pe32Plus    = 0x20b
 )
 
-// Program returns console without a console window. A signature, which would not
-// be one of what it returns, is left out.
+// Program returns console without a console window. A signature is removed, because it would not
+// match the result.
 func Program(console []byte) ([]byte, error) {
 	if len(console) < pointerToPE+4 {
 		return nil, errors.New("not a Windows program")

@@ -46,15 +46,14 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 	return h.Health, nil
 }
 
-// What net/http says of a program that speaks no HTTP; the second, if it spoke
-// before it was asked. There are no types for either.
+// What net/http says of a program that does not speak HTTP; the second, if the program sent
+// something before the request. There are no error types for either.
 const (
 	noHTTP    = "malformed HTTP"
 	noWaiting = "readLoopPeekFailLocked: %!w(<nil>)"
 )
 
-// stranger tells an answer to the probe that no daemon gives from nobody's being
-// there.
+// stranger tells a probe answered by something other than a daemon from one that nobody answers.
 func (c *Client) stranger(err error) error {
 	var refusal *Error
 	if errors.As(err, &refusal) && refusal.Code == "" || strings.Contains(err.Error(), noHTTP) || strings.Contains(err.Error(), noWaiting) {
@@ -66,21 +65,21 @@ func (c *Client) stranger(err error) error {
 // replayPath ends the path of a replay.
 const replayPath = "/replay"
 
-// Probe is Health for a daemon that may hang: it waits 10 s at most, and its
-// error then matches ErrSilent.
+// Probe is like Health for a daemon that may hang: it waits at most 10 s, and its error then
+// matches ErrSilent.
 func (c *Client) Probe(ctx context.Context) (Health, error) {
 	probing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	h, err := c.Health(probing)
-	// Also the dialler's own limit: a system whose queue of connections is full lets
-	// nobody in, and refuses nobody.
+	// This is also the dialler's own limit: a system whose connection queue is full neither accepts
+	// nor refuses anybody.
 	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() && ctx.Err() == nil {
 		err = &unreachable{base: c.base, err: err, kind: ErrSilent}
 	}
 	return h, err
 }
 
-// AuthStatus returns the token in force, never its secret.
+// AuthStatus describes the current token without its secret.
 func (c *Client) AuthStatus(ctx context.Context) (AuthStatus, error) {
 	return get[AuthStatus](ctx, c, api+"/auth/status")
 }
@@ -90,17 +89,17 @@ func (c *Client) ConfigureAuth(ctx context.Context, in AuthConfigure) (AuthStatu
 	return do[AuthStatus](ctx, c, http.MethodPost, api+"/auth/configure", in)
 }
 
-// ForgetAuth forgets the token and closes the session.
+// ForgetAuth removes the token and closes the session.
 func (c *Client) ForgetAuth(ctx context.Context) error {
 	return c.call(ctx, http.MethodDelete, api+"/auth", nil, nil)
 }
 
-// Status returns the agent as a whole.
+// Status returns the state of the agent as a whole.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return get[Status](ctx, c, api+"/status")
 }
 
-// Config returns the configuration in force.
+// Config returns the current configuration.
 func (c *Client) Config(ctx context.Context) (Config, error) {
 	return get[Config](ctx, c, api+"/config")
 }
@@ -115,7 +114,7 @@ func (c *Client) Resume(ctx context.Context) (Status, error) {
 	return do[Status](ctx, c, http.MethodPost, api+"/resume", nil)
 }
 
-// Reconnect drops the session and connects anew.
+// Reconnect drops the session and makes a new one.
 func (c *Client) Reconnect(ctx context.Context) (Status, error) {
 	return do[Status](ctx, c, http.MethodPost, api+"/reconnect", nil)
 }
@@ -145,7 +144,7 @@ func (c *Client) UpdateTunnel(ctx context.Context, id string, in TunnelUpdate) (
 	return do[Tunnel](ctx, c, http.MethodPatch, tunnelPath(id), in)
 }
 
-// StartTunnel starts a tunnel; it is no error if it runs.
+// StartTunnel starts a tunnel; if it is running already, that is not an error.
 func (c *Client) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return do[Tunnel](ctx, c, http.MethodPost, tunnelPath(id)+"/start", nil)
 }
@@ -155,7 +154,7 @@ func (c *Client) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return do[Tunnel](ctx, c, http.MethodPost, tunnelPath(id)+"/stop", nil)
 }
 
-// DeleteTunnel deletes a tunnel; its public address is given back.
+// DeleteTunnel deletes a tunnel and gives up its public address.
 func (c *Client) DeleteTunnel(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, tunnelPath(id), nil, nil)
 }
@@ -164,7 +163,7 @@ func tunnelPath(id string) string { return api + "/tunnels/" + url.PathEscape(id
 
 func requestPath(id string) string { return api + "/requests/" + url.PathEscape(id) }
 
-// RequestFilter picks inspected requests; its zero value picks the newest 200.
+// RequestFilter selects inspected requests; its zero value selects the newest 200.
 type RequestFilter struct {
 	TunnelID string
 	Kind     string // http or flow
@@ -220,23 +219,22 @@ func (c *Client) Requests(ctx context.Context, f RequestFilter) ([]RequestSummar
 	return list[RequestSummary](ctx, c, api+"/requests"+f.query(false))
 }
 
-// Request returns one in full; reveal shows headers that hold secrets.
+// Request returns one request in full; reveal shows headers that hold secrets.
 func (c *Client) Request(ctx context.Context, id string, reveal bool) (RequestDetail, error) {
 	return get[RequestDetail](ctx, c, requestPath(id)+RequestFilter{}.query(reveal))
 }
 
-// Replay sends a request to the origin again, changed by edit, and returns the
-// new one.
+// Replay sends a request to the origin again, changed by edit, and returns the new one.
 func (c *Client) Replay(ctx context.Context, id string, edit Replay) (RequestDetail, error) {
 	return do[RequestDetail](ctx, c, http.MethodPost, requestPath(id)+replayPath, edit)
 }
 
-// ClearRequests forgets everything that was inspected.
+// ClearRequests removes everything that was inspected.
 func (c *Client) ClearRequests(ctx context.Context) error {
 	return c.call(ctx, http.MethodDelete, api+"/requests", nil, nil)
 }
 
-// ExportHAR writes the requests that f picks to w as an HTTP Archive 1.2.
+// ExportHAR writes the requests selected by f to w as an HTTP Archive 1.2.
 func (c *Client) ExportHAR(ctx context.Context, w io.Writer, f RequestFilter, reveal bool) error {
 	resp, err := c.send(ctx, http.MethodGet, api+"/requests.har"+f.query(reveal), nil, nil)
 	if err != nil {
@@ -249,15 +247,14 @@ func (c *Client) ExportHAR(ctx context.Context, w io.Writer, f RequestFilter, re
 	return nil
 }
 
-// ImportHAR adds the entries of an HTTP Archive of at most 1 MiB, and returns
-// how many they are.
+// ImportHAR adds the entries of an HTTP Archive of at most 1 MiB, and returns their number.
 func (c *Client) ImportHAR(ctx context.Context, archive []byte) (int, error) {
 	out, err := do[HARImport](ctx, c, http.MethodPost, api+"/requests.har", json.RawMessage(archive))
 	return out.Added, err
 }
 
-// LogQuery picks lines of the daemon's log; its zero value picks the newest 200
-// at info or above.
+// LogQuery selects lines of the daemon's log; its zero value selects the newest 200 at info or
+// above.
 type LogQuery struct {
 	Level LogLevel
 	Since time.Time
@@ -279,7 +276,7 @@ func (c *Client) Logs(ctx context.Context, query LogQuery) ([]LogEntry, error) {
 	return list[LogEntry](ctx, c, api+"/logs"+withQuery(q))
 }
 
-// Diagnose tries everything a working tunnel needs.
+// Diagnose checks everything that a working tunnel needs.
 func (c *Client) Diagnose(ctx context.Context) ([]Check, error) {
 	out, err := do[struct {
 		Items []Check `json:"items"`
@@ -287,13 +284,13 @@ func (c *Client) Diagnose(ctx context.Context) ([]Check, error) {
 	return out.Items, err
 }
 
-// MeasureSpeed measures how fast the way to the relay is over both transports, which
-// takes some ten seconds and moves bytes that count as the client's traffic.
+// MeasureSpeed measures the speed of the path to the relay over both transports. It takes about ten
+// seconds, and the bytes that it moves count as the client's traffic.
 func (c *Client) MeasureSpeed(ctx context.Context) (SpeedReport, error) {
 	return do[SpeedReport](ctx, c, http.MethodPost, api+"/speed", nil)
 }
 
-// LoginLink makes a link that signs one browser in, once. It is a secret.
+// LoginLink makes a link that signs in one browser, once. It must be kept secret.
 func (c *Client) LoginLink(ctx context.Context) (LoginLink, error) {
 	return do[LoginLink](ctx, c, http.MethodPost, api+"/login-links", nil)
 }

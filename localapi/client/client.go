@@ -1,6 +1,6 @@
-// Package client speaks to the adit daemon of this machine through its local
-// API: configure it, publish services, and follow what happens. Its types are
-// generated from openapi.yaml, which says what each of them means.
+// Package client speaks to the adit daemon of this machine through its local API, to configure it,
+// publish services and follow what happens. Its types are generated from openapi.yaml, which
+// documents each of them.
 package client
 
 import (
@@ -20,13 +20,13 @@ import (
 
 //go:generate go run ./internal/gen ../openapi.yaml types.go
 
-// DefaultURL is where a daemon listens unless told otherwise.
+// DefaultURL is the address of a daemon with the default settings.
 const DefaultURL = "http://127.0.0.1:37271"
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer bounds the size of one response.
 const maxAnswer = 128 << 20
 
-// Client speaks to one daemon. Its methods may be called from several goroutines.
+// Client talks to one daemon. Its methods may be called concurrently.
 type Client struct {
 	base   string
 	bearer string
@@ -34,17 +34,16 @@ type Client struct {
 	http   *http.Client
 }
 
-// Option changes how a Client speaks.
+// Option configures a Client.
 type Option func(*Client)
 
-// WithBearer shows token, for a daemon whose [local_api] bearer_token is set.
+// WithBearer sends token, for a daemon whose [local_api] bearer_token is set.
 func WithBearer(token string) Option { return func(c *Client) { c.bearer = token } }
 
-// WithUserAgent tells the daemon's log who asks.
+// WithUserAgent identifies the caller in the daemon's log.
 func WithUserAgent(name string) Option { return func(c *Client) { c.agent = name } }
 
-// New returns a client of the daemon at baseURL; empty is DefaultURL. It
-// connects to nothing yet.
+// New returns a client of the daemon at baseURL; if empty, DefaultURL. It does not connect yet.
 func New(baseURL string, opts ...Option) *Client {
 	if baseURL == "" {
 		baseURL = DefaultURL
@@ -59,11 +58,11 @@ func New(baseURL string, opts ...Option) *Client {
 	return c
 }
 
-// usual is what Clients ask with. They share its connections: who makes a Client
-// for each look at the daemon must not leave one behind each time.
+// usual is the http.Client of all Clients, which share its connections: creating a Client for every
+// look at the daemon must not leave a connection behind each time.
 var usual = &http.Client{
 	Transport: &http.Transport{
-		// No proxy: what is on this machine is not asked for elsewhere.
+		// No proxy: a daemon on this machine is never reached through one.
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     30 * time.Second,
@@ -71,38 +70,38 @@ var usual = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// BaseURL is the daemon's address, which is also its Web UI's.
+// BaseURL returns the daemon's address, which is also that of its Web UI.
 func (c *Client) BaseURL() string { return c.base }
 
-// Error is a refusal of the daemon.
+// Error is a refusal by the daemon.
 type Error struct {
 	Status  int       // of HTTP
 	Code    ErrorCode // for programs
 	Message string    // for people
 	Field   string    // the field at fault, if one is
-	// RetryAfter is how long to wait before trying again; zero if not said.
+	// RetryAfter is how long to wait before trying again; zero if the daemon did not say.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// IsCode reports whether err is a refusal of the daemon with this code.
+// IsCode reports whether err is a refusal by the daemon with this code.
 func IsCode(err error, code ErrorCode) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code
 }
 
-// ErrNotRunning is matched by errors that say that no daemon answers.
+// ErrNotRunning is matched by errors that mean that no daemon answers.
 var ErrNotRunning = errors.New("the adit daemon does not answer")
 
-// Errors of the probe that match ErrNotRunning too, and say that the daemon's
-// address is not free either.
+// Errors of the probe that match ErrNotRunning too, and mean that the daemon's address is not free
+// either.
 var (
 	ErrSilent  = errors.New("something listens at the adit daemon's address, and does not answer")
 	ErrForeign = errors.New("what answers at the adit daemon's address is another program")
 )
 
-// unreachable is an error of the connection.
+// unreachable is an error of the connection to the daemon.
 type unreachable struct {
 	base string
 	err  error
@@ -125,21 +124,21 @@ func (u *unreachable) Is(target error) bool {
 	return target == ErrNotRunning || u.kind != nil && target == u.kind
 }
 
-// call makes one request. in, if not nil, is sent as JSON; out, if not nil, gets
-// what is in the answer's envelope.
+// call makes one request. in, if not nil, is sent as JSON; the content of the response's envelope
+// is stored in out, if not nil.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	_, err := c.callWith(ctx, nil, method, path, in, out)
 	return err
 }
 
-// answerTime is how long the daemon has for a whole answer: more than it gives
-// itself for any but that of a replay, which takes as long as the local service.
+// answerTime is how long the daemon has for a complete response. It is longer than the daemon's own
+// limit for anything but a replay, which takes as long as the local service does.
 var answerTime = time.Minute // tests shorten it
 
 const replayTime = 3 * time.Minute
 
-// callWith is call with headers, and returns those of the answer. A daemon that
-// hangs is not waited for without end: the error then matches ErrSilent.
+// callWith is like call with request headers, and returns those of the response. It does not wait
+// forever for a daemon that hangs: the error then matches ErrSilent.
 func (c *Client) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
 	limit := answerTime
 	if strings.HasSuffix(path, replayPath) {
@@ -211,7 +210,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header h
 	return nil, readError(resp)
 }
 
-// lost says that the daemon is not there, unless the caller has left.
+// lost says that the daemon cannot be reached, unless the caller gave up.
 func (c *Client) lost(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -236,7 +235,7 @@ func readError(resp *http.Response) error {
 	}
 	err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer)
 	if err != nil || answer.Error.Code == "" {
-		// Not our daemon, or something between.
+		// This is not our daemon, or something is in between.
 		return &Error{Status: resp.StatusCode, Message: "the answer " + resp.Status + " is not of an adit daemon"}
 	}
 	e := &Error{
@@ -248,7 +247,7 @@ func readError(resp *http.Response) error {
 	return e
 }
 
-// get calls GET and returns what is in the envelope.
+// get makes a GET request and returns the content of the envelope.
 func get[T any](ctx context.Context, c *Client, path string) (T, error) {
 	return do[T](ctx, c, http.MethodGet, path, nil)
 }
@@ -259,7 +258,7 @@ func do[T any](ctx context.Context, c *Client, method, path string, in any) (T, 
 	return out, err
 }
 
-// list calls GET and returns the items in the envelope.
+// list makes a GET request and returns the items in the envelope.
 func list[T any](ctx context.Context, c *Client, path string) ([]T, error) {
 	out, err := get[struct {
 		Items []T `json:"items"`

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Runtime is what a running daemon tells about itself in its state folder.
+// Runtime is what a running daemon publishes about itself in its state folder.
 type Runtime struct {
 	ListenAddr  string    `json:"listen_addr"`
 	ConnectAddr string    `json:"connect_addr"` // ListenAddr with a wildcard made loopback
@@ -21,15 +21,14 @@ type Runtime struct {
 	StartedAt   time.Time `json:"started_at"`
 }
 
-// probeTimeout is how long a daemon has to answer the probe. Where none is, the
-// system refuses at once; a machine that is busy is slow.
+// probeTimeout is how long a daemon has to answer the probe. If there is none, the system refuses
+// at once, but a busy machine is slow.
 var probeTimeout = 10 * time.Second // tests shorten it
 
-// Discover finds the daemon that keeps its state in stateDir: it reads the
-// folder's runtime.json, and asks whether who is named there answers, because a
-// killed daemon leaves the file behind. If none answers, the error matches
-// ErrNotRunning; if something is at its address all the same, ErrSilent or
-// ErrForeign too.
+// Discover finds the daemon that keeps its state in stateDir. It reads the folder's runtime.json
+// and checks that the daemon named there answers, because a killed daemon leaves the file behind.
+// If none answers, the error matches ErrNotRunning; if something is at its address nevertheless, it
+// also matches ErrSilent or ErrForeign.
 func Discover(ctx context.Context, stateDir string, opts ...Option) (*Client, Runtime, error) {
 	path := filepath.Join(stateDir, "runtime.json")
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // to open a pipe may last for ever

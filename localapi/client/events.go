@@ -25,11 +25,11 @@ const (
 	EventMissed   = "missed"   // MissedEvent: load the lists anew
 )
 
-// maxEvent bounds one event.
+// maxEvent bounds the size of one event.
 const maxEvent = 4 << 20
 
-// silence is how long a stream may be silent before it counts as dead; the
-// daemon sends a sign of life every 15 s.
+// silence is how long a stream may be silent before it counts as dead; the daemon sends a sign of
+// life every 15 s.
 const silence = 45 * time.Second
 
 // Event is one entry of the daemon's feed.
@@ -39,7 +39,7 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// Into reads the event's data into v, a pointer to the type that Type names.
+// Into decodes the event's data into v, a pointer to the type that Type names.
 func (e Event) Into(v any) error {
 	if err := json.Unmarshal(e.Data, v); err != nil {
 		return fmt.Errorf("read the data of event %s (%s): %w", e.ID, e.Type, err)
@@ -47,11 +47,10 @@ func (e Event) Into(v any) error {
 	return nil
 }
 
-// Events follows the daemon's feed from the event after lastID on; an empty
-// lastID begins with the status now. It comes back by itself and resumes: a lost
-// connection is yielded as an error, without an event, each time it is tried in
-// vain, and the loop may go on. It ends when the loop does, when ctx does, and
-// after a refusal (*Error below 500), which trying again would not change.
+// Events follows the daemon's feed from the event after lastID; if lastID is empty, it begins with
+// the current status. It reconnects by itself and resumes. Each failed attempt is yielded as an
+// error without an event, and the loop may continue. It ends when the loop or ctx does, and after a
+// refusal (*Error below 500), which trying again would not change.
 func (c *Client) Events(ctx context.Context, lastID string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		waits := backoff{next: firstWait}
@@ -87,10 +86,10 @@ const (
 	lastWait  = 5 * time.Second
 )
 
-// backoff waits between tries, each time longer.
+// backoff waits between tries, longer each time.
 type backoff struct{ next time.Duration }
 
-// wait reports whether ctx still lasts after the wait.
+// wait reports whether ctx is still alive after the wait.
 func (b *backoff) wait(ctx context.Context) bool {
 	timer := time.NewTimer(b.next)
 	defer timer.Stop()
@@ -103,7 +102,7 @@ func (b *backoff) wait(ctx context.Context) bool {
 	}
 }
 
-// stream reads one connection's events until it ends, and says why it did.
+// stream reads the events of one connection until it ends, and returns why it did.
 func (c *Client) stream(ctx context.Context, lastID string, each func(Event) bool) error {
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if _, err := strconv.ParseUint(lastID, 10, 64); err == nil {
@@ -132,8 +131,8 @@ func (c *Client) stream(ctx context.Context, lastID string, each func(Event) boo
 	})
 }
 
-// lines reads an answer that lasts, line by line, until it ends, falls silent or
-// each wants no more, and says why it ended.
+// lines reads a long-lived response line by line until it ends, falls silent or each returns false,
+// and returns why it ended.
 func (c *Client) lines(ctx context.Context, method, path string, header http.Header, each func(string) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -5,10 +5,9 @@ import (
 	"net/http"
 )
 
-// HoldTunnel keeps a tunnel that was created with Held until ctx ends; then it
-// returns nil, and the daemon deletes the tunnel 15 s later unless somebody else
-// holds it. A lost connection comes back by itself. A refusal (*Error below 500)
-// is returned: ErrorCodeNotFound if the tunnel is gone.
+// HoldTunnel holds a tunnel that was created with Held until ctx ends. It then returns nil, and the
+// daemon deletes the tunnel 15 s later unless somebody else holds it. A lost connection is restored
+// by itself. A refusal (*Error below 500) is returned: ErrorCodeNotFound if the tunnel is gone.
 func (c *Client) HoldTunnel(ctx context.Context, id string) error {
 	waits := backoff{next: firstWait}
 	for {

@@ -5,23 +5,23 @@ import (
 	"net/http"
 )
 
-// TaggedPolicy is a policy and its ETag: another one with every change, whoever
-// made it. It is empty where the relay tells none.
+// TaggedPolicy is a policy and its ETag, which changes with every edit, whoever makes it. The ETag
+// is empty if the relay sends none.
 type TaggedPolicy struct {
 	TunnelPolicy
 	ETag string `json:"etag,omitempty"`
 }
 
-// TunnelPolicy returns who is let in to a tunnel.
+// TunnelPolicy returns the policy of a tunnel.
 func (c *Client) TunnelPolicy(ctx context.Context, id string) (TaggedPolicy, error) {
 	return c.policy(ctx, nil, http.MethodGet, id, nil)
 }
 
-// SetTunnelPolicy sets who is let in to a tunnel, where the relay's operator lets
-// this client do so. The document is what becomes a JSON object: a map, a struct or
-// a json.RawMessage. With an ETag it replaces the policy that was read with that,
-// and no other: what somebody else has changed since stays, and the refusal is
-// ErrorCodePreconditionFailed. Without one it replaces whatever is there.
+// SetTunnelPolicy sets the policy of a tunnel, if the relay's operator lets this client do so.
+// document may be anything that encodes to a JSON object: a map, a struct or a json.RawMessage.
+// With an ETag, it replaces only the policy that was read with that ETag: if somebody else has
+// changed the policy since, it stays, and the refusal is ErrorCodePreconditionFailed. Without an
+// ETag, it replaces whatever is there.
 func (c *Client) SetTunnelPolicy(ctx context.Context, id string, document any, etag string) (TaggedPolicy, error) {
 	header := make(http.Header)
 	if etag != "" {

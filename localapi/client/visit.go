@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// The protocols that a visit's connection changes to.
+// The protocols to which a visit's connection is upgraded.
 const (
 	upgradeVisit    = "adit-visit"
 	upgradeVisitUDP = "adit-visit-udp"
 )
 
-// VisitConn is a connection to a private tunnel of another client. CloseWrite ends its
-// sending direction alone: what the tunnel's service still has to say can be read. Where
-// the service breaks the connection, or it is lost on the way, reading ends in an error
-// other than io.EOF.
+// VisitConn is a connection to a private tunnel of another client. CloseWrite ends only its sending
+// direction: the rest of the service's data can still be read. If the service breaks the
+// connection, or it is lost on the way, reads return an error other than io.EOF.
 type VisitConn interface {
 	io.ReadWriteCloser
 	CloseWrite() error
-	// Reset breaks the connection: the service does not take what it has for the whole.
+	// Reset breaks the connection, so that the service does not take what it has received for
+	// complete.
 	Reset() error
 }
 
-// visitConn is a VisitConn by HTTP.
+// visitConn is a VisitConn over HTTP.
 type visitConn struct {
 	halfCloser
 	cut interface{ SetLinger(sec int) error } // what carries it; nil if it can only be closed
@@ -50,15 +50,15 @@ func (c *Client) Visits(ctx context.Context) ([]Visit, error) {
 	return list[Visit](ctx, c, api+"/visits")
 }
 
-// Invitations returns the private tunnels of others that run and let this agent in, by
-// name and 1,000 at most.
+// Invitations returns the running private tunnels of other clients that admit this agent, sorted by
+// name, at most 1,000.
 func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list[Invitation](ctx, c, api+"/invitations")
 }
 
-// MayVisit returns the private tunnel CLIENT/NAME, which runs and lets this agent in; its
-// local service is not asked. If it cannot be visited now the error says why: an *Error
-// of the code ErrorCodeRelayRejected if there is none such.
+// MayVisit returns the private tunnel CLIENT/NAME if it is running and admits this agent; its local
+// service is not contacted. If it cannot be visited now, the error says why: an *Error with the
+// code ErrorCodeRelayRejected if there is no such tunnel.
 func (c *Client) MayVisit(ctx context.Context, tunnel string) (Invitation, error) {
 	path, err := visitPath(tunnel)
 	if err != nil {
@@ -67,16 +67,15 @@ func (c *Client) MayVisit(ctx context.Context, tunnel string) (Invitation, error
 	return get[Invitation](ctx, c, path)
 }
 
-// Visit connects to the private tunnel CLIENT/NAME of type tcp. ctx is for the connecting
-// alone.
+// Visit connects to the private tunnel CLIENT/NAME of type tcp. ctx bounds only the connecting.
 func (c *Client) Visit(ctx context.Context, tunnel string) (VisitConn, error) {
 	return c.visit(ctx, tunnel, upgradeVisit)
 }
 
-// VisitUDP connects one sender of packets to the private tunnel CLIENT/NAME of type udp.
-// On the connection each packet is behind its length (uint16, big endian), both ways. It
-// ends when the tunnel does, and after a minute or so in which nothing passes. ctx is for the
-// connecting alone.
+// VisitUDP connects one sender of packets to the private tunnel CLIENT/NAME of type udp. On the
+// connection, each packet is preceded by its length (uint16, big-endian), in both directions. The
+// connection ends with the tunnel, and after about a minute without packets. ctx bounds only the
+// connecting.
 func (c *Client) VisitUDP(ctx context.Context, tunnel string) (VisitConn, error) {
 	return c.visit(ctx, tunnel, upgradeVisitUDP)
 }

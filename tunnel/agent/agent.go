@@ -18,16 +18,16 @@ import (
 	"adit/tunnel/wire"
 )
 
-// lookAgain is how long an origin that is asked and does not answer is taken to be
-// where its name led, until the name is looked up again.
+// lookAgain is how long an origin that receives packets but does not answer is still assumed to be
+// at the address to which its name resolved; after that, the name is looked up again.
 const lookAgain = 15 * time.Second
 
 // relayWait is how long a control-plane request waits for the relay.
 const relayWait = 15 * time.Second
 
-// Agent keeps the session and the tunnels. Its methods may be called from
-// several goroutines; those that change something run one at a time, and while
-// one runs another gets refusal.CodeControlBusy at once.
+// Agent keeps the session and the tunnels. Its methods may be called concurrently; those that
+// change something run one at a time, and a second one fails immediately with
+// refusal.CodeControlBusy while another runs.
 type Agent struct {
 	cfg     Config
 	log     *slog.Logger
@@ -46,7 +46,7 @@ type Agent struct {
 	turn     turn.Turn  // held by the one control-plane request that runs, or by own work
 	speeding sync.Mutex // held while the speed is measured
 	saving   sync.Mutex // held while a state file is written
-	// publishing is held while changes are told, so that they are told in order.
+	// publishing is held while changes are published, so that they are published in order.
 	publishing sync.Mutex
 	wake       chan struct{} // tells the keeper to look again; room for one
 	wakeSecond chan struct{} // tells keepSecond to look again; room for one
@@ -74,7 +74,7 @@ type Agent struct {
 	changed   chan struct{} // closed by the next change; nil while nobody waits
 }
 
-// poke has the keeper look again.
+// poke makes the keeper check for work.
 func (a *Agent) poke() {
 	select {
 	case a.wake <- struct{}{}:
@@ -82,7 +82,7 @@ func (a *Agent) poke() {
 	}
 }
 
-// wantSecond has keepSecond look again.
+// wantSecond makes keepSecond check for work.
 func (a *Agent) wantSecond() {
 	select {
 	case a.wakeSecond <- struct{}{}:
@@ -90,9 +90,9 @@ func (a *Agent) wantSecond() {
 	}
 }
 
-// servesLocked reports whether l is in use, under the token in force: for a moment after
-// another has been taken, the session in use is of the one before, and may be with
-// another relay.
+// servesLocked reports whether l is in use under the current token. For a moment after a token has
+// been replaced, the session in use still belongs to the previous one, and may be with another
+// relay.
 func (a *Agent) servesLocked(l *live) bool {
 	return (a.cur == l || a.second == l) && l.epoch == a.login.epoch
 }

@@ -15,7 +15,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Auth returns the token in force.
+// Auth returns the current token.
 func (a *Agent) Auth() AuthStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,9 +40,9 @@ func (a *Agent) authLocked() AuthStatus {
 	return s
 }
 
-// Configure tries token at its relay and then takes it instead of the one in
-// force; if it is refused, all stays as it was. A clientID binds the agent to
-// that client: a token of another is refused.
+// Configure tries token at its relay and then replaces the current one with it. If the relay
+// refuses the token, nothing changes. A clientID binds the agent to that client: a token of any
+// other client is refused.
 func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStatus, error) {
 	if !a.turn.TryLock() {
 		return AuthStatus{}, busy()
@@ -93,7 +93,7 @@ func (a *Agent) Configure(ctx context.Context, token, clientID string) (AuthStat
 	return a.Auth(), nil
 }
 
-// taken is what a new token changes for who took it.
+// taken is what has changed for the caller by taking a new token.
 type taken struct {
 	epoch     int
 	second    *live // it was made with the token before; nil without one
@@ -101,7 +101,7 @@ type taken struct {
 	elsewhere bool  // what was granted before is another relay's
 }
 
-// takeToken saves tok and then has it in force.
+// takeToken saves tok and then puts it into force.
 func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	a.saving.Lock() // until it is in force: nothing writes the one before again
 	defer a.saving.Unlock()
@@ -138,7 +138,7 @@ func (a *Agent) takeToken(tok wire.Token, clientID string) (taken, error) {
 	return now, nil
 }
 
-// Forget drops the token and closes the session. Tunnels stay and wait.
+// Forget removes the token and closes the session. Tunnels remain and wait.
 func (a *Agent) Forget(ctx context.Context) error {
 	if !a.turn.TryLock() {
 		return busy()
@@ -155,8 +155,7 @@ func (a *Agent) Forget(ctx context.Context) error {
 	return nil
 }
 
-// dropToken saves that there is no token, and returns the sessions that it was
-// in force for.
+// dropToken saves that there is no token, and returns the sessions that used the old one.
 func (a *Agent) dropToken() (sessions, error) {
 	a.saving.Lock() // until it is so: nothing writes the token again
 	defer a.saving.Unlock()
@@ -173,7 +172,7 @@ func (a *Agent) dropToken() (sessions, error) {
 	return a.dropLocked(), nil
 }
 
-// Pause ends the session until Resume; it outlives a restart.
+// Pause ends the session until Resume. The pause survives a restart.
 func (a *Agent) Pause(ctx context.Context) (Status, error) {
 	if err := a.setPaused(true); err != nil {
 		return Status{}, err
@@ -239,8 +238,8 @@ func (a *Agent) takePaused(paused bool) (l sessions, changed bool, err error) {
 	return l, true, nil
 }
 
-// Reconnect replaces the session by a new one at once, and waits a little for it.
-// A refused token is tried once more.
+// Reconnect immediately replaces the session with a new one, and waits briefly for it. A token that
+// was refused is tried once more.
 func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 	a.mu.Lock()
 	if !a.login.configured() {
@@ -258,8 +257,8 @@ func (a *Agent) Reconnect(ctx context.Context) (Status, error) {
 	return a.settled(ctx, attempts), nil
 }
 
-// settled waits until an attempt at a session has ended since attempts were
-// counted, for relayWait at most.
+// settled waits until an attempt at a session has ended since attempts was read, for relayWait at
+// most.
 func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -280,7 +279,7 @@ func (a *Agent) settled(ctx context.Context, attempts int) Status {
 	}
 }
 
-// validRelay reports whether addr may be a relay's address.
+// validRelay reports whether addr is valid as a relay's address.
 func validRelay(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || len(addr) > 260 || strings.ContainsAny(host, " /@") {
@@ -290,7 +289,7 @@ func validRelay(addr string) bool {
 	return err == nil && n > 0
 }
 
-// maxClientID bounds what a client can be called.
+// maxClientID limits the length of a client's name.
 const maxClientID = 128
 
 func checkClientID(id string) *refusal.Error {

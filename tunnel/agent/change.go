@@ -7,7 +7,7 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// Change changes a tunnel. If the relay refuses the change, all stays as it was.
+// Change changes a tunnel. If the relay refuses the change, nothing changes.
 func (a *Agent) Change(ctx context.Context, id string, patch definition.Patch) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
@@ -40,7 +40,7 @@ func (a *Agent) Change(ctx context.Context, id string, patch definition.Patch) (
 	return got, nil
 }
 
-// apply gives t a new spec, at the relay first.
+// apply changes t's spec, at the relay first.
 func (a *Agent) apply(ctx context.Context, t *tunnel, want definition.Tunnel) error {
 	a.mu.Lock()
 	before, given, fault, failure := t.spec, t.grant, t.fault, t.failure

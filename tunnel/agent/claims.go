@@ -15,20 +15,19 @@ import (
 	"adit/tunnel/wire"
 )
 
-// claimers is how many claims are asked for at once when a session begins.
+// claimers is how many claims are requested at once when a session begins.
 const claimers = 16
 
-// claimPause is how long the first claims that the relay could not answer wait
-// for another try.
+// claimPause is how long the first claims that the relay could not answer wait for another try.
 const claimPause = 500 * time.Millisecond
 
-// errLeft is the end of a claim on a session that another has taken over from:
-// it would take the tunnel back, and to its end.
+// errLeft is the error of a claim on a session that another has replaced: the old session would
+// take the tunnel back and keep it until it ends.
 var errLeft = errors.New("another session has taken over")
 
-// claim asks the relay for t's endpoint on l, unless l has it already. A refusal
-// is noted in t if note is set; it is returned in any case. A relay that does
-// not answer is waited for no longer than relayWait: a stop waits for the claim.
+// claim asks the relay for t's endpoint on l, unless l has it already. If note is set, a refusal is
+// recorded in t; it is returned in any case. It waits no longer than relayWait for the relay,
+// because a stop waits for the claim.
 func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -63,7 +62,7 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 		got, err = l.Control.Claim(ctx, t.id, want)
 	}
 	if remembers && control.Refused(err) {
-		// What the relay gave before is another's now: anything will do.
+		// What the relay gave before now belongs to somebody else, so anything will do.
 		a.mu.Lock()
 		want = t.claim(true)
 		a.mu.Unlock()
@@ -79,8 +78,8 @@ func (l *live) claim(ctx context.Context, t *tunnel, note bool) error {
 	return err
 }
 
-// takeDownStale has the relay of l take down what t was before; t.claiming is held.
-// Whom it sends until then, or if it cannot be told, finds no tunnel here.
+// takeDownStale makes the relay of l take down t's old endpoint; t.claiming is held. Visitors whom
+// the relay sends until then, or if it cannot be told, find no tunnel here.
 func (l *live) takeDownStale(ctx context.Context, t *tunnel) {
 	a := l.agent
 	a.mu.Lock()
@@ -95,7 +94,7 @@ func (l *live) takeDownStale(ctx context.Context, t *tunnel) {
 	}
 }
 
-// asked is what a claim has come to.
+// asked is the result of a claim.
 type asked struct {
 	rev          int // of what was asked for
 	got          wire.Grant
@@ -104,9 +103,9 @@ type asked struct {
 	beside, note bool
 }
 
-// asked notes what a claim of t on l has come to. It returns the sessions that are to
-// take down what t was before, since the relay, or one node of it, does not do what it
-// is now, and whether nobody serves t any more.
+// asked records the result of a claim of t on l. It returns the sessions that must take down t's
+// old endpoint, because the relay, or one node of it, does not serve the current one, and whether
+// nobody serves t any more.
 func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	a := l.agent
 	a.mu.Lock()
@@ -117,8 +116,8 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	case t.deleted, (c.beside || a.second == l) && t.stopped:
 		l.takeBackLocked(t, c.err)
 	case l.leftLocked() && c.err != nil && !control.Answered(c.err):
-		// The relay may have it all the same, and would send visitors where nobody is
-		// for them: under a steady load the session would never be without streams.
+		// The relay may have granted it nevertheless, and would send visitors where nobody serves
+		// them: under a steady load, the session would never be without streams.
 		l.oweLocked(t, c.err)
 	case a.second == l && c.err == nil:
 		t.holdLocked(&t.other, held{live: l, rev: c.rev, number: c.got.Number})
@@ -150,8 +149,8 @@ func (l *live) asked(t *tunnel, c asked) (stale []*live, gone bool) {
 	return stale, gone
 }
 
-// takeBackLocked sees to it that a claim is taken back that was on its way when t was
-// withdrawn, which did not wait for it, or not to its end; err is how it ended.
+// takeBackLocked makes sure that a claim is taken back that was in progress when t was withdrawn,
+// if the withdrawal did not wait for its end; err is how it ended.
 func (l *live) takeBackLocked(t *tunnel, err error) {
 	if !l.oweLocked(t, err) {
 		return
@@ -163,8 +162,7 @@ func (l *live) takeBackLocked(t *tunnel, err error) {
 	l.look()
 }
 
-// look wakes claimAll to look for tunnels to claim. On a nil session it does
-// nothing.
+// look makes claimAll look for tunnels to claim. On a nil session it does nothing.
 func (l *live) look() {
 	if l == nil {
 		return
@@ -175,8 +173,8 @@ func (l *live) look() {
 	}
 }
 
-// claimAll gives back what is to be given back and claims every tunnel that
-// should run, and looks again when it is told to, until ctx ends.
+// claimAll gives back what has to be given back and claims every tunnel that should run, and does
+// so again whenever it is told to, until ctx ends.
 func (l *live) claimAll(ctx context.Context) {
 	a := l.agent
 	for wait := claimPause; ; wait = min(2*wait, 30*time.Second) {
@@ -203,9 +201,9 @@ func (l *live) claimAll(ctx context.Context) {
 	}
 }
 
-// claimRound tries every tunnel once and returns how many should be tried again. Where
-// one got what it asked for, what another was refused may be free by now: then it has
-// claimAll look again, and the log need not tell of the refusal yet.
+// claimRound tries every tunnel once and returns how many should be tried again. If a tunnel got
+// what it asked for, something that another was refused may be free by now: claimAll then looks
+// again, and the refusal need not be logged yet.
 func (l *live) claimRound(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
@@ -221,7 +219,7 @@ func (l *live) claimRound(ctx context.Context) int {
 		mu   sync.Mutex
 		left int
 		got  int // how many were granted
-		// Those that asked for what another has, and what they were told.
+		// Tunnels that asked for what another one has, and the refusals that they got.
 		lost     []*tunnel
 		refusals []error
 		next     = make(chan *tunnel)
@@ -269,9 +267,8 @@ func (l *live) claimRound(ctx context.Context) int {
 	return left
 }
 
-// releaseAll gives back the claims of tunnels that were deleted while the relay
-// could not be told, and returns how many are left. The second session leaves
-// them to the first.
+// releaseAll gives back the claims of tunnels that were deleted while the relay could not be told,
+// and returns how many are left. The second session leaves this to the first.
 func (l *live) releaseAll(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
@@ -300,17 +297,17 @@ func (l *live) releaseAll(ctx context.Context) int {
 	return len(keys) - done
 }
 
-// leftLocked reports whether other sessions are in use in place of l.
+// leftLocked reports whether other sessions are in use instead of l.
 func (l *live) leftLocked() bool { return l.agent.cur != l && l.agent.second != l }
 
-// owe notes that the relay could not be told to take t's endpoint down.
+// owe records that the relay could not be told to take t's endpoint down.
 func (l *live) owe(t *tunnel, err error) {
 	l.agent.mu.Lock()
 	defer l.agent.mu.Unlock()
 	l.oweLocked(t, err)
 }
 
-// oweLocked is owe. It reports whether it is owed.
+// oweLocked is like owe with the mutex held. It reports whether the endpoint is now owed.
 func (l *live) oweLocked(t *tunnel, err error) bool {
 	if control.Refused(err) {
 		return false // the relay has refused: asking again would not help
@@ -322,9 +319,8 @@ func (l *live) oweLocked(t *tunnel, err error) bool {
 	return true
 }
 
-// takeDown tells the relay of the stops that it could not be told of, and
-// returns how many are left. It would send visitors to a stopped tunnel until
-// the session ends.
+// takeDown tells the relay about the stops that it could not be told about before, and returns how
+// many are left. Otherwise it would send visitors to a stopped tunnel until the session ends.
 func (l *live) takeDown(ctx context.Context) int {
 	a := l.agent
 	a.mu.Lock()
@@ -364,14 +360,14 @@ func (l *live) takeDownOne(ctx context.Context, t *tunnel) error {
 	return err
 }
 
-// release gives a claim back, waiting for the relay no longer than relayWait.
+// release gives a claim back. It waits no longer than relayWait for the relay.
 func (l *live) release(ctx context.Context, key string, keep bool) error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
 	return l.Control.Release(ctx, key, keep)
 }
 
-// grants sums up what the relay has given, to tell whether it must be saved.
+// grants summarises what the relay has given, to detect whether it must be saved.
 func (a *Agent) grants() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -383,7 +379,7 @@ func (a *Agent) grants() string {
 	return string(sum)
 }
 
-// claimLost notes that the relay took the endpoint of the tunnel id away.
+// claimLost records that the relay took away the endpoint of the tunnel id.
 func (a *Agent) claimLost(l *live, id, reason string) {
 	a.mu.Lock()
 	t := a.tunnels[id]
@@ -402,8 +398,8 @@ func (a *Agent) claimLost(l *live, id, reason string) {
 	a.publish()
 }
 
-// session waits until there is a session in use other than not, for as long as
-// ctx lasts. It returns nil without error if the agent is paused.
+// session waits for a session in use other than not, until ctx ends. It returns nil without an
+// error if the agent is paused.
 func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) {
 	for {
 		a.mu.Lock()
@@ -432,8 +428,8 @@ func (a *Agent) session(ctx context.Context, not *live) (*live, *refusal.Error) 
 	}
 }
 
-// claimNow claims t on the session in use, waiting for one for relayWait. It
-// returns nil without a claim if the agent is paused.
+// claimNow claims t on the session in use, waiting up to relayWait for one. It returns nil without
+// a claim if the agent is paused.
 func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -453,7 +449,7 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 		if control.Refused(err) || control.Answered(err) && !l.Draining() || ctx.Err() != nil {
 			return control.Refusal(err, "")
 		}
-		// The session broke under the claim: the next one may do.
+		// The session broke during the claim; the next one may succeed.
 		select {
 		case <-l.Link.Done():
 			not = l
@@ -465,8 +461,8 @@ func (a *Agent) claimNow(ctx context.Context, t *tunnel) *refusal.Error {
 	}
 }
 
-// wantsLocked reports whether t is to be claimed on l. The second session has
-// the tunnels that the first has: what name a tunnel gets is settled there.
+// wantsLocked reports whether t should be claimed on l. The second session only has tunnels that
+// the first has: a tunnel's name is settled there.
 func (l *live) wantsLocked(t *tunnel) bool {
 	switch {
 	case t.deleted || t.stopped || t.fault != "":

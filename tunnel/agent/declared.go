@@ -10,16 +10,16 @@ import (
 	"adit/tunnel/agent/definition"
 )
 
-// declaredID is the id of the declared tunnel of a name: the same after a
-// restart, so that its public address is.
+// declaredID returns the id of the declared tunnel with that name. It is the same after a restart,
+// so that the tunnel keeps its public address.
 func declaredID(name string) string {
 	sum := sha256.Sum256([]byte("declared\x00" + name))
 	return "tun_" + hex.EncodeToString(sum[:10])
 }
 
-// Declare makes the declared tunnels those of specs, each known by its name.
-// What did not change is not touched. If one spec is wrong nothing changes, and
-// a *definition.DeclareError says which. It waits for a change that is being made.
+// Declare replaces the declared tunnels with those of specs, which are identified by their names.
+// Unchanged ones are left alone. If one spec is wrong, nothing changes, and a
+// *definition.DeclareError says which. Declare waits for a change in progress.
 func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -45,8 +45,8 @@ func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
 	a.mu.Lock()
 	l := a.cur
 	a.mu.Unlock()
-	// What is declared is so without being saved: only the addresses that they were
-	// given are, and that is tried again.
+	// Declarations take effect without being saved: only their addresses are saved, and that is
+	// retried.
 	if err := a.saveTunnels(); err != nil {
 		a.log.Error("tunnels not saved", "error", err)
 	}
@@ -55,9 +55,9 @@ func (a *Agent) Declare(ctx context.Context, specs []definition.Tunnel) error {
 	return nil
 }
 
-// setDeclared makes the declared tunnels those of wanted, and returns whether
-// anything changed, the tunnels whose visitors now have another's service, and those
-// that lead their paths in another way.
+// setDeclared replaces the declared tunnels with those of wanted. It returns whether anything
+// changed, the tunnels whose visitors now belong to another service, and the tunnels whose paths
+// now lead elsewhere.
 func (a *Agent) setDeclared(wanted []definition.Tunnel) (changed bool, cut, led []*tunnel) {
 	now := time.Now().UTC()
 	a.mu.Lock()
@@ -107,7 +107,7 @@ func (a *Agent) taken(name string) bool {
 	return false
 }
 
-// undeclared returns the declared tunnels that are not wanted any more.
+// undeclared returns the declared tunnels that are no longer wanted.
 func (a *Agent) undeclared(wanted []definition.Tunnel) []*tunnel {
 	keep := make(map[string]bool, len(wanted))
 	for _, want := range wanted {

@@ -11,9 +11,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Diagnose looks at what only the agent can see: the state folder, handshakes
-// with the relay over both transports, and the session's own answer. It changes
-// nothing: the sessions that it tries say no Hello.
+// Diagnose checks what only the agent can see: the state folder, handshakes with the relay over
+// both transports, and whether the session answers. It changes nothing: the sessions that it makes
+// send no Hello.
 func (a *Agent) Diagnose(ctx context.Context) []diagnosis.Check {
 	a.mu.Lock()
 	token, configured := a.login.token, a.login.configured()
@@ -35,7 +35,7 @@ func (a *Agent) Diagnose(ctx context.Context) []diagnosis.Check {
 	return checks
 }
 
-// checkState tries whether the state folder takes what a state file may need.
+// checkState tests whether the state folder can store what a state file may need.
 func (a *Agent) checkState() diagnosis.Check {
 	c := diagnosis.Check{Name: "state_folder", Status: diagnosis.OK, Tried: "write into " + a.cfg.StateDir, Result: "it can be written"}
 	a.saving.Lock()
@@ -53,9 +53,9 @@ func (a *Agent) checkState() diagnosis.Check {
 	return c
 }
 
-// MeasureSpeed moves bytes between this machine and the relay for a moment, over
-// each transport and each way, beside what tunnels move. They count as the client's
-// traffic at the relay. Of two callers at once one is refusal.CodeControlBusy.
+// MeasureSpeed moves bytes between this machine and the relay for a short time, over each transport
+// and in each direction, alongside the tunnels' traffic. The bytes count as the client's traffic at
+// the relay. If another measurement is in progress, it returns refusal.CodeControlBusy.
 func (a *Agent) MeasureSpeed(ctx context.Context) (diagnosis.Speeds, error) {
 	if !a.speeding.TryLock() {
 		return diagnosis.Speeds{}, &refusal.Error{Code: refusal.CodeControlBusy, Message: "the speed is being measured; try again in a moment"}

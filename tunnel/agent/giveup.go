@@ -13,7 +13,7 @@ func (t *tunnel) wants(g state.Grant) bool {
 	return t.spec.Domain != "" && g.Domain != "" && definition.SameName(t.spec.Domain, g.Domain) || g.RemotePort != 0 && t.spec.RemotePort == g.RemotePort
 }
 
-// forgo has the relay forget the name or port that t has given up; t.claiming is held.
+// forgo makes the relay forget the name or port that t has given up; t.claiming is held.
 func (l *live) forgo(ctx context.Context, t *tunnel) error {
 	asking, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -28,10 +28,10 @@ func (l *live) forgo(ctx context.Context, t *tunnel) error {
 	return nil
 }
 
-// forgoFor has the relay forget what tunnels have given up and others were refused,
-// as two that exchange their names: neither could have the other's before that has
-// another. It reports whether there was any. What nobody waits for is kept, so that
-// a change that is refused can be undone.
+// forgoFor makes the relay forget what tunnels have given up and others were refused, as with two
+// tunnels that exchange their names: neither could have the other's name before that has got
+// another. It reports whether there was any. What nobody waits for is kept, so that a change that
+// is refused can be undone.
 func (l *live) forgoFor(ctx context.Context, lost []*tunnel) (some bool) {
 	a := l.agent
 	a.mu.Lock()
@@ -48,7 +48,7 @@ func (l *live) forgoFor(ctx context.Context, lost []*tunnel) (some bool) {
 	return some
 }
 
-// forgoNow is forgo for a tunnel whose claim may be under way.
+// forgoNow is like forgo for a tunnel whose claim may be in progress.
 func (l *live) forgoNow(ctx context.Context, t *tunnel) bool {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()

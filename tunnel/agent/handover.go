@@ -7,14 +7,13 @@ import (
 	"adit/tunnel/agent/control"
 )
 
-// handTime is how long one tunnel's hand-over waits for the relay's answer.
+// handTime is how long handing over one tunnel waits for the relay's answer.
 const handTime = 3 * time.Second
 
-// handOver has the node of a retired session take down the tunnels that a session
-// with another node serves by now. Visitors would keep coming to it otherwise, and
-// under a steady load it would never end: a node that asked to be relieved would
-// keep all it had. Names stay, and so do the visitors who are there. given are the
-// tunnels that this was done for.
+// handOver makes the node of a retired session take down the tunnels that a session with another
+// node serves by now. Otherwise visitors would keep coming to it, and under a steady load it would
+// never end: a node that asked to be relieved would keep everything it had. Names stay, and so do
+// the current visitors. given are the tunnels for which this has been done.
 func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 	for _, t := range l.servedElsewhere() {
 		if given[t] || !l.Alive() {
@@ -31,8 +30,8 @@ func (l *live) handOver(ctx context.Context, given map[*tunnel]bool) {
 	l.Control.Close()
 }
 
-// leftWithLocked returns the sessions that were left for others whose nodes may
-// still send t's visitors, and sends none of these on.
+// leftWithLocked returns the sessions that have been replaced, but whose nodes may still send t's
+// visitors, and sends none of these on.
 func (a *Agent) leftWithLocked(t *tunnel) []*live {
 	var list []*live
 	for _, l := range a.served {
@@ -43,8 +42,8 @@ func (a *Agent) leftWithLocked(t *tunnel) []*live {
 	return list
 }
 
-// letGo has the node of a session that was left take t's endpoint down; fade tries
-// again if it cannot now.
+// letGo makes the node of a replaced session take down t's endpoint; if it cannot now, fade tries
+// again.
 func (l *live) letGo(ctx context.Context, t *tunnel) {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
@@ -55,8 +54,8 @@ func (l *live) letGo(ctx context.Context, t *tunnel) {
 	l.Control.Close()
 }
 
-// servedElsewhere returns the tunnels of l that are claimed on a session with
-// another node that goes on.
+// servedElsewhere returns the tunnels of l that are claimed on a session with another node that
+// continues.
 func (l *live) servedElsewhere() (there []*tunnel) {
 	here := l.visitors.Tunnels()
 	a := l.agent

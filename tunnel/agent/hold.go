@@ -8,30 +8,29 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// holdGrace is how long a held tunnel outlives its last holder, so that one that
-// has lost its connection may come back.
+// holdGrace is how long a held tunnel outlives its last holder, so that a holder that has lost its
+// connection can come back.
 const holdGrace = 15 * time.Second
 
-// parting bounds how long the end of the agent waits for what is given back, and
-// partingPace is how often it looks whether a control-plane request still runs.
+// parting limits how long the agent's end waits for claims to be given back; partingPace is how
+// often it checks whether a control-plane request is still running.
 const (
 	parting     = 2 * time.Second
 	partingPace = 10 * time.Millisecond
 )
 
-// lettingAgain is how long letting go of a tunnel waits for a control-plane
-// request that runs.
+// lettingAgain is how long removing an unheld tunnel waits for a running control-plane request.
 const lettingAgain = 200 * time.Millisecond
 
-// Hold is one holder's part in a tunnel with definition.Tunnel.Held.
+// Hold is one holder's share in a tunnel with definition.Tunnel.Held.
 type Hold struct {
-	// Gone is closed when the tunnel is.
+	// Gone is closed when the tunnel is gone.
 	Gone <-chan struct{}
 	// Release ends the hold. It may be called more than once.
 	Release func()
 }
 
-// holders are who holds a tunnel. The agent's mutex guards them.
+// holders are the holders of a tunnel. The agent's mutex guards them.
 type holders struct {
 	count int
 	had   bool      // there was one
@@ -62,7 +61,7 @@ func (a *Agent) letGo(t *tunnel) {
 	a.pokeHolds()
 }
 
-// pokeHolds has keepHeld look again.
+// pokeHolds makes keepHeld check for work.
 func (a *Agent) pokeHolds() {
 	select {
 	case a.unheld <- struct{}{}:
@@ -70,8 +69,8 @@ func (a *Agent) pokeHolds() {
 	}
 }
 
-// keepHeld removes held tunnels that nobody holds any more, until ctx ends. It
-// sleeps while all are held.
+// keepHeld removes held tunnels that nobody holds any more, until ctx ends. It sleeps while all are
+// held.
 func (a *Agent) keepHeld(ctx context.Context) {
 	look := time.NewTimer(time.Hour)
 	defer look.Stop()
@@ -90,8 +89,8 @@ func (a *Agent) keepHeld(ctx context.Context) {
 	}
 }
 
-// removeUnheld removes the tunnels whose time is up, and returns how long it is
-// to the next one's; more is false if all are held.
+// removeUnheld removes the tunnels whose time is up, and returns how long it is until the next
+// one's; more is false if all are held.
 func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool) {
 	wait = holdGrace
 	due, next := a.dueUnheld()
@@ -125,8 +124,8 @@ func (a *Agent) removeUnheld(ctx context.Context) (wait time.Duration, more bool
 	return wait, more
 }
 
-// dueUnheld returns the tunnels whose time is up, and when that of the next one
-// is; zero if no other waits.
+// dueUnheld returns the tunnels whose time is up, and when the next one's is; zero if no other is
+// waiting.
 func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,11 +144,10 @@ func (a *Agent) dueUnheld() (due []*tunnel, next time.Time) {
 	return due, next
 }
 
-// part gives back, before the sessions end, what the relay would serve or keep for
-// minutes though nobody comes back for it: what is owed already, and tunnels whose
-// creator was gone before it could hold them, as a short form that is interrupted
-// and ends the daemon in it. One that was held is kept: its holder has it made anew
-// by the next daemon.
+// part gives back, before the sessions end, what the relay would otherwise serve or keep for
+// minutes although nobody comes back for it: what is owed already, and tunnels whose creator was
+// gone before it could hold them, such as a short form that is interrupted and ends the daemon
+// inside it. A tunnel that was held is kept: its holder has it recreated by the next daemon.
 func (a *Agent) part(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, parting)
 	defer cancel()

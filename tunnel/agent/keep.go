@@ -19,18 +19,18 @@ const (
 	firstUpgrade   = 5 * time.Second // after TLS won, until DTLS is tried again; a detour ends by itself
 	maxUpgrade     = time.Minute
 	reconnectGrace = 30 * time.Second
-	// lasting is how long a session must have lived for another to be tried at
-	// once when it is lost, or is to be left.
+	// lasting is how long a session must have lived for another attempt to start at once when it is
+	// lost or should be replaced.
 	lasting = 10 * time.Second
 )
 
-// outcome is the end of an attempt at a session.
+// outcome is the result of an attempt at a session.
 type outcome struct {
 	live  *live
 	err   error
 	addr  string
 	epoch int
-	// upgrade is set if the attempt was at DTLS beside a session over TLS.
+	// upgrade is set if the attempt was for DTLS while a TLS session exists.
 	upgrade bool
 }
 
@@ -42,14 +42,14 @@ type keeper struct {
 	attempt context.CancelFunc
 	results chan outcome
 	despite bool // the attempt is made with a token that was refused
-	// served is the session in use that upgrade belongs to.
+	// served is the session in use to which upgrade belongs.
 	served    *live
 	upgrade   time.Time
 	upgrading time.Duration
 }
 
-// keep holds a session as long as one is wished for, until ctx ends. It waits
-// for all that it started.
+// keep maintains a session for as long as one is wanted, until ctx ends. It waits for everything
+// that it started.
 func (a *Agent) keep(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -83,8 +83,8 @@ func (a *Agent) keep(ctx context.Context) {
 	}
 }
 
-// step looks at what is wished for and what there is, begins what is needed,
-// and returns when to look again at the latest.
+// step compares what is wanted with what there is, starts what is needed, and returns when to check
+// again at the latest.
 func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	a := k.agent
 	a.takeOver()
@@ -150,8 +150,8 @@ func (k *keeper) step(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	return time.Hour
 }
 
-// stop ends the attempt that runs; its outcome is thrown away by its epoch or
-// by keep's end.
+// stop ends the current attempt; its outcome is discarded because of its epoch, or because keep
+// ends.
 func (k *keeper) stop() {
 	if k.attempt != nil {
 		k.attempt()
@@ -194,7 +194,7 @@ func (k *keeper) begin(ctx context.Context, wg *sync.WaitGroup, over link.Transp
 	})
 }
 
-// ended takes the outcome of an attempt.
+// ended processes the outcome of an attempt.
 func (k *keeper) ended(r outcome) {
 	a := k.agent
 	if r.err == nil {
@@ -208,8 +208,8 @@ func (k *keeper) ended(r outcome) {
 	}
 }
 
-// failed notes that an attempt has failed. What it returns tells the log, which may
-// stand still: so not under the mutex. It is nil if there is nothing to tell.
+// failed records that an attempt has failed. It returns a function that writes the log, which may
+// block and so must not be called with the mutex held; nil if there is nothing to log.
 func (k *keeper) failed(r outcome) (tell func()) {
 	a := k.agent
 	a.mu.Lock()
@@ -238,7 +238,7 @@ func (k *keeper) failed(r outcome) (tell func()) {
 	}
 }
 
-// lost notes the end of the session in use.
+// lost records the end of the session in use.
 func (k *keeper) lost() {
 	a := k.agent
 	l := k.served
@@ -246,7 +246,7 @@ func (k *keeper) lost() {
 	if time.Since(l.Since) > lasting {
 		k.back.reset()
 	} else {
-		// A relay that takes sessions only to end them is not asked at once.
+		// A relay that accepts sessions only to end them is not asked again at once.
 		k.retry = time.Now().Add(k.back.next())
 	}
 	if a.takeOver() {
@@ -266,8 +266,8 @@ func (k *keeper) lost() {
 	a.log.Warn("session lost", "relay", l.Addr, "error", l.Link.Err())
 }
 
-// network does what a change of network asks for: nothing is waited for any
-// more, and a session that there is has to prove that it lives.
+// network reacts to a change of network: all waits end, and an existing session has to prove that
+// it is alive.
 func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
 	k.retry = time.Time{}
 	k.back.reset()
@@ -290,8 +290,8 @@ func (k *keeper) network(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// adopt makes l the session in use, if the token is still that of epoch, and
-// retires the one before with the given grace.
+// adopt makes l the session in use, if the token is still that of epoch, and retires the previous
+// one with the given grace.
 func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	a.mu.Lock()
 	if a.closed || epoch != a.login.epoch || !a.login.wished() {
@@ -318,7 +318,7 @@ func (a *Agent) adopt(l *live, epoch int, grace time.Duration) bool {
 	return true
 }
 
-// refuse notes that the relay of l takes the token no more, or not for now.
+// refuse records that the relay of l no longer accepts the token, or not for now.
 func (a *Agent) refuse(l *live, reason string, p pardon) {
 	a.mu.Lock()
 	if !a.servesLocked(l) {
@@ -340,7 +340,7 @@ func (a *Agent) refuse(l *live, reason string, p pardon) {
 	a.poke()
 }
 
-// inTurn is a list that begins with the one of turn, without what it has twice.
+// inTurn returns the list rotated to begin with the element whose turn it is, without duplicates.
 func inTurn(list []string, turn int) []string {
 	turn %= len(list)
 	var out []string

@@ -6,7 +6,7 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// StartTunnel starts a stopped or failed tunnel. Without a session it waits.
+// StartTunnel starts a stopped or failed tunnel. If there is no session, the tunnel waits for one.
 func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
@@ -32,15 +32,15 @@ func (a *Agent) StartTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// begin has t run that is stopped or failed; the turn is held. If the relay refuses
-// it, or if it cannot be saved, it is stopped again if it was.
+// begin starts t, which is stopped or failed; the turn is held. If the relay refuses it, or if it
+// cannot be saved, a tunnel that was stopped is stopped again.
 func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	a.mu.Lock()
 	declared, faulty := t.spec, t.fault != ""
 	a.mu.Unlock()
 	if faulty {
-		// It asks the machine for its addresses, so not under the mutex: the turn,
-		// which the caller holds, keeps the spec as it is.
+		// This asks the machine for its addresses, so it must not be done with the mutex held; the
+		// turn, which the caller holds, prevents changes to the spec.
 		if _, no := declared.Normalize(a.origins.Guard); no != nil {
 			return no
 		}
@@ -76,8 +76,8 @@ func (a *Agent) begin(ctx context.Context, t *tunnel) error {
 	return nil
 }
 
-// StopTunnel stops a tunnel and ends its visitors' connections; its public
-// address is kept for it.
+// StopTunnel stops a tunnel and ends its visitors' connections. Its public address stays reserved
+// for it.
 func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
@@ -106,8 +106,8 @@ func (a *Agent) StopTunnel(ctx context.Context, id string) (Tunnel, error) {
 	return got, nil
 }
 
-// DeleteTunnel removes a tunnel and gives its public address back, as soon as
-// there is a session if there is none now.
+// DeleteTunnel removes a tunnel and gives its public address back, or does so once there is a
+// session.
 func (a *Agent) DeleteTunnel(ctx context.Context, id string) error {
 	if !a.turn.TryLock() {
 		return busy()

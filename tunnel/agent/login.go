@@ -8,7 +8,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// login is which token is in force, and what belongs to it. The agent's mutex guards it.
+// login is the current token, and what belongs to it. The agent's mutex guards it.
 type login struct {
 	auth     state.Auth
 	token    wire.Token // of auth.Token
@@ -17,10 +17,9 @@ type login struct {
 	epoch    int        // rises with each change of the token
 }
 
-// restored is the login that was saved. Without one, token is in force, which the
-// environment has for clientID, if that is not empty. It reports whether what was
-// granted before is another relay's. An error says why a token is of no use; then there
-// is none.
+// restored returns the saved login. If there is none, it uses token, which the environment has
+// supplied for clientID, unless that is empty. It reports whether what was granted before belongs
+// to another relay. An error says why a token cannot be used; there is none then.
 func restored(saved state.Auth, token, clientID string, now time.Time) (l login, elsewhere bool, err error) {
 	l = login{auth: saved, accepted: true}
 	if l.auth.Token == "" && token != "" {
@@ -46,13 +45,13 @@ func restored(saved state.Auth, token, clientID string, now time.Time) (l login,
 // configured reports whether there is a token.
 func (l *login) configured() bool { return l.auth.Token != "" }
 
-// wished reports whether there is to be a session.
+// wished reports whether there should be a session.
 func (l *login) wished() bool { return l.configured() && !l.auth.Paused }
 
-// addrs are those at which the relay may be, the token's last.
+// addrs returns the addresses at which the relay may be, the token's last.
 func (l *login) addrs() []string { return append(slices.Clone(l.auth.Addresses), l.token.Relay) }
 
-// toSave is what auth.json should have.
+// toSave returns the content for auth.json.
 func (l *login) toSave() state.Auth {
 	auth := l.auth
 	if !l.accepted { // it stays where it came from
@@ -61,13 +60,13 @@ func (l *login) toSave() state.Auth {
 	return auth
 }
 
-// grants reports whether what was granted before is of the relay of tok.
+// grants reports whether what was granted before belongs to the relay of tok.
 func (l *login) grants(tok wire.Token) bool { return l.auth.GivenBy == state.FingerprintOf(tok) }
 
-// staysAt reports whether tok is for the relay and the address of the one in force.
+// staysAt reports whether tok is for the same relay and address as the current token.
 func (l *login) staysAt(tok wire.Token) bool { return l.grants(tok) && l.token.Relay == tok.Relay }
 
-// with is what auth.json has for another token.
+// with returns the content of auth.json for another token.
 func (l *login) with(tok wire.Token, clientID string) state.Auth {
 	next := l.auth
 	next.Token, next.ClientID, next.Paused = tok.Reveal(), clientID, false
@@ -79,13 +78,13 @@ func (l *login) with(tok wire.Token, clientID string) state.Auth {
 	return next
 }
 
-// take has tok in force, with auth that was saved for it.
+// take makes tok the current token, with auth as saved for it.
 func (l *login) take(auth state.Auth, tok wire.Token) {
 	l.auth, l.token, l.accepted = auth, tok, true
 	l.epoch++
 }
 
-// without is what auth.json has for no token.
+// without returns the content of auth.json for no token.
 func (l *login) without() state.Auth {
 	next := l.auth
 	next.Token, next.ClientID, next.Paused, next.Addresses, next.AddressesOf = "", "", false, nil, ""
@@ -93,21 +92,21 @@ func (l *login) without() state.Auth {
 	return next
 }
 
-// drop has no token in force, with auth that was saved for that.
+// drop removes the current token, with auth as saved for that.
 func (l *login) drop(auth state.Auth) {
 	l.take(auth, wire.Token{})
 	l.clientID = ""
 }
 
-// accept notes that the relay took the token, and calls the client clientID. It reports
-// whether the token is to be saved.
+// accept records that the relay accepted the token, and calls the client clientID. It reports
+// whether the token must be saved.
 func (l *login) accept(clientID string) (save bool) {
 	save = !l.accepted
 	l.clientID, l.accepted = clientID, true
 	return save
 }
 
-// moveTo notes where the relay is from now on.
+// moveTo records where the relay is from now on.
 func (l *login) moveTo(addrs []string) {
 	l.auth.Addresses, l.auth.AddressesOf = addrs, state.FingerprintOf(l.token)
 }

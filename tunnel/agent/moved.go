@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// moved keeps where the relay of l says that it is from now on, and returns what is
-// new of it and written: nil if nothing is.
+// moved stores the addresses that the relay of l announces for itself. It returns them if they are
+// new and have been written, else nil.
 func (a *Agent) moved(l *live, addrs []string) []string {
 	var good []string
 	for _, addr := range addrs {
@@ -29,11 +29,11 @@ func (a *Agent) moved(l *live, addrs []string) []string {
 	return good
 }
 
-// forever is how long nothing has to be done.
+// forever means that nothing needs to be done.
 const forever = time.Hour
 
-// saveMoved writes the relay's addresses if they are not written yet and may be,
-// or are to be in any case. It returns how long that has to wait.
+// saveMoved writes the relay's addresses if they have not been written yet, unless the write has to
+// wait and now is not set. It returns how long it has to wait.
 func (a *Agent) saveMoved(now bool) time.Duration {
 	a.mu.Lock()
 	if !a.moves.pending {
@@ -50,8 +50,8 @@ func (a *Agent) saveMoved(now bool) time.Duration {
 	return forever
 }
 
-// sameAddresses reports whether both have the same in any order: nodes are told
-// in another each time, and the order is not worth a write.
+// sameAddresses reports whether both contain the same addresses in any order: nodes are announced
+// in a different order each time, and the order is not worth a write.
 func sameAddresses(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

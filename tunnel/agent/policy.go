@@ -12,37 +12,36 @@ import (
 	"adit/tunnel/wire"
 )
 
-// TunnelPolicy says who is let in to a tunnel, as the relay holds it.
+// TunnelPolicy is a tunnel's policy as the relay holds it.
 type TunnelPolicy struct {
-	// Policy is the document, without passwords and secrets; {} lets everybody in.
+	// Policy is the document, without passwords and secrets; {} admits everybody.
 	Policy json.RawMessage `json:"policy"`
-	// Editable reports whether the relay's operator lets this client set it.
+	// Editable reports whether the relay's operator lets this client set the policy.
 	Editable  bool       `json:"editable"`
 	SetBy     string     `json:"set_by"` // "operator", or this client's name; empty: there is none
 	ChangedAt *time.Time `json:"changed_at"`
-	// Providers are the names of the relay's identity providers, which visitors can
-	// sign in with.
+	// Providers are the names of the relay's identity providers with which visitors can sign in.
 	Providers []string `json:"sign_in_providers,omitempty"`
 	// Webhooks are the providers whose webhooks the relay can verify.
 	Webhooks []string `json:"webhook_providers,omitempty"`
-	// Certificates reports whether the relay can let visitors in by theirs.
+	// Certificates reports whether the relay can admit visitors by their certificates.
 	Certificates bool `json:"client_certificates,omitempty"`
-	// Declared reports whether adit.toml says who is let in: it is to be changed there.
+	// Declared reports whether the policy comes from adit.toml and must be changed there.
 	Declared bool `json:"declared"`
-	// Tag is its ETag: another one with every change. Empty: the relay tells none.
+	// Tag is the policy's ETag, which changes with every edit. Empty if the relay sends none.
 	Tag string `json:"-"`
 }
 
-// Policy asks the relay who is let in to a tunnel.
+// Policy asks the relay for a tunnel's policy.
 func (a *Agent) Policy(ctx context.Context, id string) (TunnelPolicy, error) {
 	return a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
 		return c.Policy(ctx, id)
 	})
 }
 
-// SetPolicy sets who is let in to a tunnel, where the relay's operator lets this
-// client do so. What it may replace is in If-Match and If-None-Match of expected
-// (RFC 9110, section 13.1); without them it replaces whatever is there.
+// SetPolicy sets a tunnel's policy, if the relay's operator lets this client do so. The If-Match
+// and If-None-Match fields of expected say what it may replace (RFC 9110, section 13.1); without
+// them it replaces whatever is there.
 func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessage, expected http.Header) (TunnelPolicy, error) {
 	if !a.turn.TryLock() {
 		return TunnelPolicy{}, busy()
@@ -68,9 +67,9 @@ func (a *Agent) declaresPolicy(id string) bool {
 	return t != nil && t.declared && len(t.spec.Policy) > 0
 }
 
-// keepPolicy has a tunnel that brought a policy bring the one that replaced it, or none
-// that everybody is let in by now: the relay may lose what it has. One of which not all
-// secrets are known here leaves the first in its place.
+// keepPolicy updates the policy that a tunnel came with to the one that replaced it, or to none if
+// everybody is admitted now, because the relay may lose its copy. If some of the new policy's
+// secrets are not known here, the earlier policy stays.
 func (a *Agent) keepPolicy(id string, document json.RawMessage, open bool) {
 	a.mu.Lock()
 	t := a.tunnels[id]

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/agent/feed"
 )
 
-// publish tells waiters and the feed what has changed since the last call. It
-// must be called without a.mu.
+// publish tells waiters and the feed what has changed since the last call. It must be called
+// without holding a.mu.
 func (a *Agent) publish() {
 	type change struct {
 		kind string
@@ -57,7 +57,7 @@ func (a *Agent) publish() {
 	}
 }
 
-// waitChangeLocked returns a channel that is closed by the next change.
+// waitChangeLocked returns a channel that is closed on the next change.
 func (a *Agent) waitChangeLocked() <-chan struct{} {
 	if a.changed == nil {
 		a.changed = make(chan struct{})
@@ -65,8 +65,8 @@ func (a *Agent) waitChangeLocked() <-chan struct{} {
 	return a.changed
 }
 
-// publishActivity tells the feed how much passes, once a second while something
-// does. Otherwise it sleeps.
+// publishActivity publishes the amount of traffic, once a second while there is any. Otherwise it
+// sleeps.
 func (a *Agent) publishActivity(ctx context.Context) {
 	look := time.NewTimer(time.Hour)
 	defer look.Stop()
@@ -109,9 +109,8 @@ func (a *Agent) publishActivity(ctx context.Context) {
 	}
 }
 
-// Subscribe begins a feed after the event with the id after; nil begins with
-// what comes next.
+// Subscribe reads the feed from the event after the id after; if nil, from the next one.
 func (a *Agent) Subscribe(after *uint64) *feed.Subscription { return a.feed.Subscribe(after) }
 
-// Publish puts an event of another part of the daemon (a log line) into the feed.
+// Publish puts an event of another part of the daemon (such as a log line) into the feed.
 func (a *Agent) Publish(kind string, data any) { a.feed.Publish(kind, data) }

@@ -35,7 +35,7 @@ func (a *Agent) remove(ctx context.Context, t *tunnel) error {
 	return nil
 }
 
-// tellDeleted tells the feed that t is gone, and its endpoint if it ran.
+// tellDeleted publishes that t is gone, and its endpoint if it was running.
 func (a *Agent) tellDeleted(t *tunnel, ran bool) {
 	a.mu.Lock()
 	gone := t.snapshot(TunnelStopped)
@@ -49,12 +49,12 @@ func (a *Agent) tellDeleted(t *tunnel, ran bool) {
 	a.feed.Publish(EventTunnel, TunnelEvent{Action: "deleted", Tunnel: gone})
 }
 
-// secondWait is how long a request waits for the second session to take an endpoint
-// down: here it is down already.
+// secondWait is how long a request waits for the second session to take an endpoint down; on this
+// side it is down already.
 const secondWait = 2 * time.Second
 
-// withdraw takes t's endpoint down, here at once and then at the relay, which is
-// told later if it cannot be now; without keep its public address is given back.
+// withdraw takes t's endpoint down, here at once and then at the relay, which is told later if that
+// is not possible now. Unless keep is set, its public address is given back.
 func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	a.mu.Lock()
 	left := a.leftWithLocked(t)
@@ -69,8 +69,8 @@ func (a *Agent) withdraw(ctx context.Context, t *tunnel, keep bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
-	// After a claim that is on its way, but for one on the second session: that may
-	// take long, and its end finds that it is not wanted any more.
+	// Wait for a claim in progress, except one on the second session: that may take long, and will
+	// find at its end that it is no longer wanted.
 	if !slow {
 		if !lockFor(ctx, &t.claiming) {
 			if keep && cur != nil {
@@ -124,8 +124,8 @@ func lockFor(ctx context.Context, mu *sync.Mutex) bool {
 	return true
 }
 
-// withdrawSecond takes t's endpoint down on the second session too. Its name is
-// the first's to give back.
+// withdrawSecond takes t's endpoint down on the second session too. Giving its name back is left to
+// the first.
 func (a *Agent) withdrawSecond(ctx context.Context, l *live, t *tunnel) {
 	ctx, cancel := context.WithTimeout(ctx, secondWait)
 	defer cancel()

@@ -17,22 +17,22 @@ import (
 // Requests returns the inspector's entries, newest first.
 func (a *Agent) Requests(f inspect.Filter) []inspect.Summary { return a.inspector.List(f) }
 
-// Request returns one entry in full; reveal shows what is redacted otherwise.
+// Request returns one entry in full; reveal shows values that are otherwise redacted.
 func (a *Agent) Request(id string, reveal bool) (inspect.Detail, bool) {
 	return a.inspector.Detail(id, reveal)
 }
 
-// ClearRequests forgets all entries.
+// ClearRequests removes all entries.
 func (a *Agent) ClearRequests() {
 	a.feed.Publish(EventCleared, ClearedEvent{Requests: a.inspector.Clear()})
 }
 
-// WriteHAR writes the entries that f picks as HAR 1.2.
+// WriteHAR writes the entries selected by f as HAR 1.2.
 func (a *Agent) WriteHAR(w io.Writer, f inspect.Filter, reveal bool) error {
 	return a.inspector.WriteHAR(w, f, a.cfg.Version, reveal)
 }
 
-// ReadHAR takes the entries of a HAR file in, to look at and to replay.
+// ReadHAR imports the entries of a HAR file, for viewing and replay.
 func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	n, err := a.inspector.ReadHAR(r)
 	if errors.Is(err, inspect.ErrOff) {
@@ -44,9 +44,9 @@ func (a *Agent) ReadHAR(r io.Reader) (int, error) {
 	return n, err
 }
 
-// replayTarget is the tunnel that again came through. An imported request came through
-// none: it is the only one that carries HTTP, or else the one that a visitor who asks
-// for the request's address would reach.
+// replayTarget returns the tunnel through which again originally came. An imported request came
+// through none: its target is the only tunnel that carries HTTP, or else the one that a visitor to
+// the request's address would reach.
 func (a *Agent) replayTarget(again inspect.Repeat) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +76,8 @@ func (a *Agent) replayTarget(again inspect.Repeat) (*tunnel, *refusal.Error) {
 	return there[0], nil
 }
 
-// nearest returns those of tunnels whose public address is again's: of its name rather
-// than of a wildcard, and then of its scheme.
+// nearest returns those of tunnels whose public address best matches again's: by name rather than
+// by wildcard, and then by scheme.
 func nearest(tunnels []*tunnel, again inspect.Repeat) []*tunnel {
 	asked := url.URL{Host: strings.ToLower(again.Host)}
 	name := strings.TrimSuffix(asked.Hostname(), ".")
@@ -110,8 +110,8 @@ func nearest(tunnels []*tunnel, again inspect.Repeat) []*tunnel {
 	return there
 }
 
-// Replay sends a kept request to its tunnel's origin again, changed by edit,
-// and returns the new entry.
+// Replay sends a recorded request to its tunnel's origin again, changed by edit, and returns the
+// new entry.
 func (a *Agent) Replay(ctx context.Context, id string, edit inspect.Edit) (inspect.Detail, error) {
 	again, err := a.inspector.Repeat(id, edit)
 	switch {

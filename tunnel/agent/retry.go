@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Times of the back-off. Within urgent of the loss of a session its ceiling stays at
-// firstCeiling, so that an agent is back within a second of the return of a relay that
-// was restarted; then it doubles to eagerCeiling, and eager after the loss up to
-// maxCeiling.
+// Times of the back-off. For the time urgent after a session is lost, the ceiling stays at
+// firstCeiling, so that an agent reconnects within a second of a relay's restart. Then it doubles
+// up to eagerCeiling and, once eager has passed since the loss, up to maxCeiling.
 const (
 	firstCeiling = 600 * time.Millisecond
 	urgent       = 20 * time.Second
@@ -42,25 +41,25 @@ func (b *backoff) next() time.Duration {
 	return 50*time.Millisecond + rand.N(b.ceiling)
 }
 
-// A relay tells where it is from now on, and each time that is written to the
-// disk: some times at once, and then no more often than once a pace.
+// A relay may announce a new address at any time, and each is written to the disk: a few times at
+// once, and then no more than once per pace.
 const (
 	moveBurst = 8
 	movePace  = time.Minute
 )
 
-// moves are how often the relay's addresses are written.
+// moves limits how often the relay's addresses are written.
 type moves struct {
 	full    time.Time // when moveBurst writes may be made at once again
 	pending bool      // the addresses in force are not written yet
 }
 
-// wait is how long the next write has to wait.
+// wait returns how long the next write has to wait.
 func (m *moves) wait(now time.Time) time.Duration {
 	return max(0, m.full.Add(-(moveBurst-1)*movePace).Sub(now))
 }
 
-// take counts a write, which is made now.
+// take counts a write that is about to be made.
 func (m *moves) take(now time.Time) {
 	if m.full.Before(now) {
 		m.full = now

@@ -19,8 +19,7 @@ import (
 	"adit/tunnel/link"
 )
 
-// New reads the state folder and makes it the agent's own until Run returns or
-// Close is called. It starts nothing.
+// New reads the state folder and owns it until Run returns or Close is called. It starts nothing.
 func New(cfg Config) (*Agent, error) {
 	if cfg.StateDir == "" {
 		return nil, errors.New("state_dir: is missing")
@@ -68,7 +67,7 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// restore takes the state files in.
+// restore loads the state files.
 func (a *Agent) restore() error {
 	saved, err := a.state.Load()
 	if err != nil {
@@ -114,7 +113,7 @@ func (a *Agent) restore() error {
 	return nil
 }
 
-// Close gives the state folder back if Run was not called.
+// Close releases the state folder if Run was not called.
 func (a *Agent) Close() error {
 	a.mu.Lock()
 	if a.closed {
@@ -131,7 +130,7 @@ func (a *Agent) Close() error {
 	return a.state.Close()
 }
 
-// Run keeps session and tunnels until ctx ends.
+// Run keeps the session and the tunnels until ctx ends.
 func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.Close() }() // the lock ends with the process at the latest
 	use, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -7,7 +7,7 @@ import (
 	"adit/tunnel/agent/state"
 )
 
-// saveAuth writes the token and the session's state, and logs it if it cannot.
+// saveAuth writes the token and the session's state. It logs a failure.
 func (a *Agent) saveAuth() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
@@ -21,8 +21,8 @@ func (a *Agent) saveAuth() error {
 	return err
 }
 
-// saveTunnels writes what must outlive the process. What it could not is written
-// by the session's claimAll as soon as it can be.
+// saveTunnels writes what must outlive the process. If it fails, the session's claimAll retries as
+// soon as possible.
 func (a *Agent) saveTunnels() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
@@ -35,8 +35,8 @@ func (a *Agent) saveTunnels() error {
 	for _, t := range a.sortedLocked() {
 		switch {
 		case t.spec.Ephemeral:
-			// The relay keeps its claim while this client is there: the next start
-			// gives back what nobody knows any more.
+			// The relay keeps the claim for as long as this client exists, so the next start gives
+			// back what nobody knows any more.
 			v.Releases = append(v.Releases, t.id)
 		case t.declared:
 			v.Granted[t.id] = t.grant

@@ -15,10 +15,9 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Where the relay has several nodes, the agent keeps a second session, with
-// another node than that of the session in use. Every tunnel is claimed on both,
-// so visitors are served on when a node is lost, and the second takes over at
-// once: nothing has to be dialled first.
+// If the relay has several nodes, the agent keeps a second session, with a node other than that of
+// the session in use. Every tunnel is claimed on both, so visitors are still served if a node is
+// lost, and the second session takes over immediately, without any dialling.
 
 const (
 	secondTime  = 6 * time.Second // an attempt at a second session
@@ -38,8 +37,8 @@ type seconder struct {
 	lost  string // the node whose session ended last: it is tried after the others
 }
 
-// keepSecond holds a second session as long as there is a first and another
-// node, until ctx ends.
+// keepSecond maintains a second session for as long as there is a first one and another node, until
+// ctx ends.
 func (a *Agent) keepSecond(ctx context.Context) {
 	k := &seconder{agent: a}
 	timer := time.NewTimer(0)
@@ -67,7 +66,8 @@ func (a *Agent) keepSecond(ctx context.Context) {
 			k.lost = firstNode
 			a.takeOver()
 			a.poke()
-			// Its end is the keeper's to note; without a second there is nothing to do.
+			// The keeper records the end of the first session; without a second one there is
+			// nothing to do.
 			select {
 			case <-a.wakeSecond:
 			case <-timer.C:
@@ -88,14 +88,14 @@ func (a *Agent) keepSecond(ctx context.Context) {
 	}
 }
 
-// soon makes the next attempt begin within wait, by chance.
+// soon starts the next attempt at a random time within wait.
 func (k *seconder) soon(wait time.Duration) {
 	k.pause, k.since = secondFirst, time.Time{}
 	k.retry = time.Now().Add(rand.N(wait))
 }
 
-// later makes the next attempt wait longer than the last one did: while what is amiss is
-// young, for some seconds at most.
+// later makes the next attempt wait longer than the last one did: while the problem is recent, a
+// few seconds at most.
 func (k *seconder) later() time.Duration {
 	if k.since.IsZero() {
 		k.since = time.Now()
@@ -110,7 +110,7 @@ func (k *seconder) later() time.Duration {
 	return wait
 }
 
-// step makes an attempt if one is due, and returns when to look again.
+// step makes an attempt if one is due, and returns when to check again.
 func (k *seconder) step(ctx context.Context) time.Duration {
 	a := k.agent
 	a.mu.Lock()
@@ -178,7 +178,7 @@ func (k *seconder) step(ctx context.Context) time.Duration {
 	return wait
 }
 
-// wasLost is 1 for the node that was lost, so that it comes after the others.
+// wasLost returns 1 for the node that was lost, so that it sorts after the others.
 func wasLost(n wire.Node, lost string) int {
 	if n.ID == lost {
 		return 1
@@ -206,8 +206,8 @@ func (a *Agent) adoptSecond(l *live, epoch int) bool {
 	return true
 }
 
-// takeOver makes the second session the one in use if that has ended, or should
-// be left, and the second can be. It reports whether it did.
+// takeOver makes the second session the one in use, if the first has ended or should be replaced
+// and the second is fit. It reports whether it did.
 func (a *Agent) takeOver() bool {
 	a.mu.Lock()
 	before, l := a.cur, a.second
@@ -247,7 +247,7 @@ func (a *Agent) dropSecond() {
 	}
 }
 
-// told takes the list of nodes that the relay of l gives.
+// told processes the list of nodes from the relay of l.
 func (a *Agent) told(l *live, list []wire.Node) {
 	var good []wire.Node
 	for _, n := range list {
@@ -275,7 +275,7 @@ func (a *Agent) told(l *live, list []wire.Node) {
 	a.wantSecond()
 }
 
-// byID returns the list in an order that does not change from one telling to the next.
+// byID returns the list in an order that is the same for every announcement.
 func byID(list []wire.Node) []wire.Node {
 	return slices.SortedFunc(slices.Values(list), func(a, b wire.Node) int { return strings.Compare(a.ID, b.ID) })
 }

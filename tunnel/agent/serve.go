@@ -9,10 +9,10 @@ import (
 	"adit/tunnel/wire"
 )
 
-// serve works for the session until it has ended. If ctx ends, it closes it.
+// serve does the session's work until it has ended. If ctx ends, serve closes it.
 func (l *live) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	// While the session is in use; retiring ends it.
+	// While the session is in use; retiring ends this.
 	use, unuse := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { l.visitors.Serve(ctx) })
@@ -41,7 +41,7 @@ func (l *live) serve(ctx context.Context) {
 	l.Control.Close()
 }
 
-// fade closes a retired session when its visitors have gone.
+// fade closes a retired session once its visitors have gone.
 func (l *live) fade(ctx context.Context) {
 	l.Control.Close()
 	var end <-chan time.Time

@@ -9,8 +9,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// standing is how the agent stands with the relay: what came of its attempts at a
-// session. The agent's mutex guards it.
+// standing is the agent's standing with the relay: the results of its attempts at a session. The
+// agent's mutex guards it.
 type standing struct {
 	rejected  bool   // the relay refused the token
 	pardon    pardon // of that refusal
@@ -19,10 +19,10 @@ type standing struct {
 	lastError string // why there is no session; empty while all is well
 }
 
-// tries reports whether a session is to be tried for.
+// tries reports whether to try for a session.
 func (s *standing) tries(now time.Time) bool { return !s.rejected || s.pardon.due(now) }
 
-// next is how long it is to the next try of a refused token; false if there is none.
+// next returns how long it is until a refused token is tried again; false if it never is.
 func (s *standing) next(now time.Time) (time.Duration, bool) {
 	if !s.rejected || s.pardon.pace == 0 {
 		return 0, false
@@ -30,20 +30,20 @@ func (s *standing) next(now time.Time) (time.Duration, bool) {
 	return s.pardon.at.Sub(now), true
 }
 
-// welcomed notes that the relay took the token.
+// welcomed records that the relay accepted the token.
 func (s *standing) welcomed() {
 	s.known, s.rejected, s.lastError = true, false, ""
 	s.attempts++
 }
 
-// goesOn notes that another session is in use at once.
+// goesOn records that another session has taken over immediately.
 func (s *standing) goesOn() { s.lastError = "" }
 
-// refused notes that the relay takes the token no more, or not for now.
+// refused records that the relay no longer accepts the token, or not for now.
 func (s *standing) refused(why string, p pardon) { s.rejected, s.pardon, s.lastError = true, p, why }
 
-// failed notes why an attempt with the relay at addr came to nothing. It returns false
-// if the token was refused before, and could only not be tried again.
+// failed records why an attempt with the relay at addr failed. It returns false if the token had
+// been refused before and merely could not be tried again.
 func (s *standing) failed(err error, addr string) (news bool) {
 	if s.rejected && s.pardon.pace > 0 && !control.Final(err) {
 		s.pardon = s.pardon.again() // why it was refused is still the last that is known
@@ -58,17 +58,17 @@ func (s *standing) failed(err error, addr string) (news bool) {
 	return true
 }
 
-// lost notes why the session with the relay at addr has ended.
+// lost records why the session with the relay at addr has ended.
 func (s *standing) lost(err error, addr string) {
 	if !s.rejected {
 		s.lastError = control.Describe(err, addr)
 	}
 }
 
-// renewed notes that another token is in force.
+// renewed records that another token is in use.
 func (s *standing) renewed() { s.rejected, s.lastError = false, "" }
 
-// forgotten notes that there is no token any more.
+// forgotten records that there is no longer a token.
 func (s *standing) forgotten() { s.rejected, s.known, s.lastError = false, false, "" }
 
 // paused notes that no session is wished for. Why the token was refused holds after it.
@@ -79,19 +79,19 @@ func (s *standing) paused() {
 	}
 }
 
-// pardon is when a refused token is tried again. The relay says so for a token
-// whose refusal may end without the agent's doing, as when its client is given
-// more time. If pace is zero, the token is not tried again.
+// pardon says when to retry a refused token. The relay sends it for a token whose refusal may end
+// without the agent's involvement, for example when its client is given more time. If pace is zero,
+// the token is not retried.
 type pardon struct {
 	pace time.Duration
 	at   time.Time
 }
 
-// maxPardon bounds what a relay may say.
+// maxPardon limits the value that a relay may send.
 const maxPardon = 24 * time.Hour
 
-// pardonAfter is the pardon that a relay gives with so many seconds. Agents that
-// were refused at the same time come back at different ones.
+// pardonAfter returns the pardon for the seconds that a relay has sent. Agents refused at the same
+// time retry at different times.
 func pardonAfter(seconds int) pardon {
 	if seconds <= 0 {
 		return pardon{}
@@ -99,7 +99,7 @@ func pardonAfter(seconds int) pardon {
 	return pardon{pace: min(time.Duration(min(seconds, 1<<20))*time.Second, maxPardon)}.again()
 }
 
-// again returns p with a time for the next try, in half a pace to one and a half.
+// again returns p with a time for the next try, between half a pace and one and a half from now.
 func (p pardon) again() pardon {
 	if p.pace > 0 {
 		p.at = time.Now().Add(p.pace/2 + rand.N(p.pace))
@@ -107,5 +107,5 @@ func (p pardon) again() pardon {
 	return p
 }
 
-// due reports whether the token is to be tried.
+// due reports whether to try the token.
 func (p pardon) due(now time.Time) bool { return p.pace > 0 && !now.Before(p.at) }

@@ -11,7 +11,7 @@ import (
 	"adit/tunnel/agent/forward"
 )
 
-// Status returns the agent as a whole.
+// Status returns the state of the agent as a whole.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *Agent) stateLocked() string {
 	return StateConnecting
 }
 
-// Endpoints returns the public faces of the tunnels that run.
+// Endpoints returns the public faces of the running tunnels.
 func (a *Agent) Endpoints() []Endpoint {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +111,7 @@ func (a *Agent) sortedLocked() []*tunnel {
 	})
 }
 
-// running returns what leads the visitors of the tunnels that are not stopped.
+// running returns the forwarding tunnels of those that are not stopped.
 func (a *Agent) running() []*forward.Tunnel {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,11 +21,10 @@ type held struct {
 	number uint32
 }
 
-// by reports whether the claim is on l, and of what the tunnel is in rev.
+// by reports whether the claim is on l, for the tunnel as of revision rev.
 func (h held) by(l *live, rev int) bool { return h.live == l && h.rev == rev }
 
-// tunnel is one tunnel. The agent's mutex guards its fields, but for those that
-// say otherwise.
+// tunnel is one tunnel. The agent's mutex guards its fields, except as noted.
 type tunnel struct {
 	id       string
 	created  time.Time
@@ -40,8 +39,8 @@ type tunnel struct {
 	delay   string // why the relay could not serve it when it was asked last, and is asked again
 
 	grant state.Grant // what the relay gave last; kept when the session goes
-	// first is the claim on the session in use, or on the one before until there is
-	// one, and other that on the second session.
+	// first is the claim on the session in use, or on the previous one until that exists; other is
+	// the one on the second session.
 	first, other held
 	endpointID   string
 	since        time.Time
@@ -60,15 +59,15 @@ func newTunnel(id string, want definition.Tunnel, created time.Time) *tunnel {
 	return &tunnel{id: id, created: created, rev: 1, gone: make(chan struct{}), spec: want, forward: forward.NewTunnel(id, want)}
 }
 
-// setSpec gives t another spec. What it returns is to be called if that does not come to
-// be, after another setSpec.
+// setSpec changes t's spec. If the change does not come about, call setSpec again with the old
+// spec, and then the function that this call returned.
 func (t *tunnel) setSpec(want definition.Tunnel) (undo func()) {
 	t.spec, t.fault = want, ""
 	return t.forward.Lead(want)
 }
 
-// claim returns what the relay is asked for. What it gave before is asked for
-// again, so that the public address lasts; with fresh it is not.
+// claim returns the claim to make at the relay. It asks again for what the relay gave before, so
+// that the public address lasts, unless fresh is set.
 func (t *tunnel) claim(fresh bool) wire.Claim {
 	c := t.spec.Claim()
 	c.PolicyOf = t.policyOf()
@@ -85,8 +84,8 @@ func (t *tunnel) claim(fresh bool) wire.Claim {
 	return c
 }
 
-// policyOf is the public name or port that t has given up, of which the relay may have
-// a policy; empty if there is none.
+// policyOf returns the public name or port that t has given up and for which the relay may have a
+// policy; empty if there is none.
 func (t *tunnel) policyOf() string {
 	g := t.grant
 	switch {
@@ -100,8 +99,8 @@ func (t *tunnel) policyOf() string {
 	return ""
 }
 
-// remembers reports whether claim asks for what the relay gave before, and not
-// only for what the person asked for.
+// remembers reports whether claim asks for what the relay gave before, in addition to what the user
+// asked for.
 func (t *tunnel) remembers() bool {
 	return !t.grant.GivenUp && (t.spec.Domain == "" && t.grant.Domain != "" || t.spec.RemotePort == 0 && t.grant.RemotePort != 0)
 }
@@ -123,7 +122,7 @@ func (t *tunnel) leaveLocked(at *held) {
 	*at = held{}
 }
 
-// unclaimLocked forgets the sessions that t's endpoint is claimed on.
+// unclaimLocked forgets the sessions on which t's endpoint is claimed.
 func (t *tunnel) unclaimLocked() {
 	t.leaveLocked(&t.first)
 	t.leaveLocked(&t.other)
@@ -138,7 +137,7 @@ func (a *Agent) tunnelStateLocked(t *tunnel, session string) string {
 	case session != StateConnected:
 		return TunnelWaiting
 	case t.first.live != nil && t.first.live.Alive():
-		// Also on the session before, until the tunnel is claimed on the new one.
+		// Also on the previous session, until the tunnel is claimed on the new one.
 		return TunnelRunning
 	}
 	return TunnelStarting

@@ -14,8 +14,7 @@ import (
 	"adit/tunnel/agent/state"
 )
 
-// unmakeWait is how long a request that has failed waits for the relay to take
-// back what it gave.
+// unmakeWait is how long a failed request waits for the relay to take back what it gave.
 const unmakeWait = 2 * time.Second
 
 // Tunnels returns all tunnels, oldest first.
@@ -41,8 +40,8 @@ func (a *Agent) Tunnel(id string) (Tunnel, bool) {
 	return t.snapshot(a.tunnelStateLocked(t, a.stateLocked())), true
 }
 
-// Create adds a tunnel and starts it. It is there only if the relay has granted
-// it, or the agent is paused; then it waits.
+// Create adds a tunnel and starts it. The tunnel is added only if the relay grants it, or if the
+// agent is paused, in which case it waits.
 func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, error) {
 	if !a.turn.TryLock() {
 		return Tunnel{}, busy()
@@ -66,8 +65,8 @@ func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, err
 		return Tunnel{}, notConfigured()
 	}
 	t := newTunnel(state.NewID("tun_"), want, time.Now().UTC())
-	// Should the power go between the claim and the tunnel's being saved, the
-	// claim is given back at the next start.
+	// If the power fails between the claim and saving the tunnel, the claim is given back at the
+	// next start.
 	a.mu.Lock()
 	a.releases[t.id], a.making = true, t.id
 	a.mu.Unlock()
@@ -114,8 +113,8 @@ func (a *Agent) Create(ctx context.Context, want definition.Tunnel) (Tunnel, err
 	return got, nil
 }
 
-// unmake forgets a tunnel that did not come to be. With owed, its claim is given
-// back on every session that has it, or when there is a session.
+// unmake forgets a tunnel whose creation failed. With owed, its claim is given back on every
+// session that has it, or once there is a session.
 func (a *Agent) unmake(t *tunnel, owed bool) {
 	a.mu.Lock()
 	t.deleted, a.making = true, ""
@@ -142,8 +141,8 @@ func (a *Agent) forgetRelease(id string) {
 	delete(a.releases, id)
 }
 
-// ensureClaimed sees to it that t is claimed on the session in use, should that
-// have changed while t was being claimed on the one before.
+// ensureClaimed makes sure that t is claimed on the session in use, in case that changed while t
+// was being claimed on the previous one.
 func (a *Agent) ensureClaimed(t *tunnel) {
 	a.mu.Lock()
 	l := a.cur
@@ -160,8 +159,8 @@ func (a *Agent) ensureClaimed(t *tunnel) {
 	a.publish()
 }
 
-// nameLocked returns want's name, or a free one made of type and port. A name is
-// given to one tunnel only, so that it can be used to speak of it.
+// nameLocked returns want's name, or an unused one made of type and port. Names are unique, so that
+// they can identify tunnels.
 func (a *Agent) nameLocked(want definition.Tunnel, own string) (string, *refusal.Error) {
 	taken := map[string]bool{}
 	for _, t := range a.tunnels {
@@ -182,8 +181,8 @@ func (a *Agent) nameLocked(want definition.Tunnel, own string) (string, *refusal
 	return name, nil
 }
 
-// editable returns the tunnel id if a request may change it. The caller holds
-// the turn, so no other request changes it meanwhile.
+// editable returns the tunnel id if a request may change it. The caller holds the turn, so no other
+// request changes it in the meantime.
 func (a *Agent) editable(id string) (*tunnel, *refusal.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,8 +196,8 @@ func (a *Agent) editable(id string) (*tunnel, *refusal.Error) {
 	return t, nil
 }
 
-// checkHosts refuses services of want, other than before had, whose names mean,
-// today, addresses to which no tunnel may lead.
+// checkHosts refuses services of want that before did not have and whose names currently resolve to
+// addresses to which no tunnel may lead.
 func (a *Agent) checkHosts(ctx context.Context, want, before definition.Tunnel) *refusal.Error {
 	refusals := make([]*refusal.Error, 1+len(want.Paths))
 	var all sync.WaitGroup

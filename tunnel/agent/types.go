@@ -13,35 +13,34 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Config is what an Agent stands on. StateDir alone is required.
+// Config configures an Agent. Only StateDir is required.
 type Config struct {
 	// StateDir is the folder of auth.json and tunnels.json. One agent owns it
 	// at a time.
 	StateDir string
-	// Logger is where the agent tells what happens; nil discards.
+	// Logger logs what happens; if nil, nothing is logged.
 	Logger *slog.Logger
-	// Version is adit's own, told to the relay and shown in Status.
+	// Version is adit's version, reported to the relay and shown in Status.
 	Version string
-	// RunBy is the command whose part the agent is, shown in Status; may be empty.
+	// RunBy is the command that runs the agent as a part of itself, shown in Status; may be empty.
 	RunBy string
-	// AuthToken configures the agent at start if it has no token yet; ClientID
-	// goes with it.
+	// AuthToken configures the agent at start if it has no token yet; ClientID goes with it.
 	AuthToken, ClientID string
-	// Transport is what carries the session. Zero tries DTLS, then TLS, and
-	// moves back to DTLS when it works again.
+	// Transport is what carries the session. If empty, DTLS is tried, then TLS, and the session
+	// moves back to DTLS once that works again.
 	Transport link.Transport
 	// Dial opens a session; nil is link.Dial.
 	Dial func(ctx context.Context, relay link.DialConfig) (link.Session, error)
-	// Refuse says why a tunnel must not lead to ip and port, nil if it may: adit's
-	// own listeners. Metadata addresses are refused without it.
+	// Refuse returns why a tunnel must not lead to ip and port, or nil if it may; it is meant for
+	// adit's own listeners. Metadata addresses are refused without it.
 	Refuse func(ip netip.Addr, port int) error
-	// NetworkChanged fires after a change of network or a wake-up; the agent
-	// then tries at once. Nil never fires.
+	// NetworkChanged fires after a change of network or a wake-up; the agent then tries to connect
+	// at once. A nil channel never fires.
 	NetworkChanged <-chan struct{}
-	// OriginTimeout is how long a local service has to accept a connection. If
-	// zero, 5 seconds.
+	// OriginTimeout is how long a local service may take to accept a connection. If zero, 5
+	// seconds.
 	OriginTimeout time.Duration
-	// Inspect bounds what the inspector keeps.
+	// Inspect limits what the inspector keeps.
 	Inspect inspect.Limits
 	// Visitors is how many streams a session may have open in each direction. If zero, 16,384.
 	Visitors int
@@ -68,7 +67,7 @@ const (
 	TunnelFailed   = "failed"   // the relay refused it; Error says why
 )
 
-// Status is the agent as a whole.
+// Status describes the agent as a whole.
 type Status struct {
 	Configured     bool       `json:"configured"`
 	Connected      bool       `json:"connected"`
@@ -86,11 +85,11 @@ type Status struct {
 	PID            int        `json:"pid"`
 	StartedAt      time.Time  `json:"started_at"`
 	RunBy          string     `json:"run_by,omitempty"` // the command that the daemon is a part of, and ends with
-	// Bytes count visitors' payload since the start: In from visitors, Out to them.
+	// Bytes counts visitors' payload since the start: In from visitors, Out to them.
 	Bytes traffic.Bytes `json:"bytes"`
 }
 
-// AuthStatus is the token in force, never its secret.
+// AuthStatus describes the current token without its secret.
 type AuthStatus struct {
 	Configured    bool       `json:"configured"`
 	Authenticated bool       `json:"authenticated"` // the relay accepted the token and the session lives
@@ -138,8 +137,8 @@ type Endpoint struct {
 	Local     string    `json:"local"` // host:port of the origin
 	State     string    `json:"state"` // running, or waiting while the session is away
 	Since     time.Time `json:"since"`
-	// Error is why the newest visitor was not led to the local service; empty once it
-	// is reached again.
+	// Error is why the most recent visitor did not reach the local service; empty once it is
+	// reachable again.
 	Error       string              `json:"error"`
 	Connections traffic.Connections `json:"connections"`
 	Bytes       traffic.Bytes       `json:"bytes"`
@@ -155,18 +154,18 @@ const (
 	EventLog      = "log"      // Data is a log line (see internal/logring)
 )
 
-// TunnelEvent tells that a tunnel came, changed or went.
+// TunnelEvent says that a tunnel was added, changed or removed.
 type TunnelEvent struct {
 	Action string `json:"action"` // created, changed, deleted
 	Tunnel Tunnel `json:"tunnel"`
 }
 
-// ClearedEvent tells that the inspector's entries were forgotten.
+// ClearedEvent says that the inspector's entries were removed.
 type ClearedEvent struct {
 	Requests int `json:"requests"` // how many
 }
 
-// EndpointEvent tells that an endpoint came, changed or went.
+// EndpointEvent says that an endpoint was added, changed or removed.
 type EndpointEvent struct {
 	Action   string   `json:"action"` // up, changed, down
 	Endpoint Endpoint `json:"endpoint"`

@@ -15,16 +15,17 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Visit leads a connection to another client's private tunnel, which is called
-// CLIENT/NAME, until both directions are over or ctx ends. Once the relay has let it
-// in, take gives the connection, and closing that is left to Visit; an error before
-// that is a *refusal.Error that says why not, and take is not called.
+// Visit leads a connection to another client's private tunnel, named CLIENT/NAME, until both
+// directions have ended or ctx ends. Once the relay has admitted the visit, Visit calls take for
+// the connection, and closes that itself. An error before that is a *refusal.Error with the reason,
+// and take is not called.
 func (a *Agent) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
 	return a.visits.Visit(ctx, tunnel, take)
 }
 
-// VisitUDP is Visit for a tunnel of type udp: it leads the packets of one sender. On the
-// connection that take gives each is behind its length (uint16, big endian), both ways.
+// VisitUDP is like Visit for a tunnel of type udp: it leads the packets of one sender. On the
+// connection that take returns, each packet is preceded by its length (uint16, big-endian), in both
+// directions.
 func (a *Agent) VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error {
 	return a.visits.VisitUDP(ctx, tunnel, take)
 }
@@ -32,12 +33,12 @@ func (a *Agent) VisitUDP(ctx context.Context, tunnel string, take func() (net.Co
 // Visits returns the declared visits, by address.
 func (a *Agent) Visits() []visits.Visit { return a.visits.List() }
 
-// DeclareVisits makes the visits those of specs. What did not change is not touched. If
-// one is wrong nothing changes, and a *definition.DeclareError says which. Run keeps them.
+// DeclareVisits replaces the declared visits with those of specs. Unchanged ones are left alone. If
+// one is wrong, nothing changes, and a *definition.DeclareError says which. Run keeps them.
 func (a *Agent) DeclareVisits(specs []definition.Visit) error { return a.visits.Declare(specs) }
 
-// MayVisit asks the relay whether a private tunnel runs and lets this agent in; the
-// tunnel's local service is not asked. Its error is an *Error.
+// MayVisit asks the relay whether a private tunnel is running and admits this agent. The tunnel's
+// local service is not contacted. Its error is an *Error.
 func (a *Agent) MayVisit(ctx context.Context, tunnel string) (Invitation, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -52,14 +53,14 @@ func (a *Agent) MayVisit(ctx context.Context, tunnel string) (Invitation, error)
 	return Invitation{client + "/" + name, kind}, nil
 }
 
-// Invitation is a private tunnel that runs and lets this agent in.
+// Invitation is a running private tunnel that admits this agent.
 type Invitation struct {
 	Tunnel string `json:"tunnel"` // CLIENT/NAME
 	Type   string `json:"type"`   // wire.TypeTCP or wire.TypeUDP
 }
 
-// Invitations asks the relay which private tunnels of others there are for this agent
-// to visit, sorted and wire.MaxInvitations at most. Its error is an *Error.
+// Invitations asks the relay which private tunnels of other clients this agent may visit, sorted,
+// and wire.MaxInvitations at most. Its error is an *Error.
 func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayWait)
 	defer cancel()
@@ -81,8 +82,8 @@ func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list, nil
 }
 
-// private returns the client and the name of a private tunnel, and the session by which
-// it is visited. Its error is a *refusal.Error.
+// private returns the client and the name of a private tunnel, and the session over which to visit
+// it. Its error is a *refusal.Error.
 func (a *Agent) private(ctx context.Context, tunnel string) (l *live, client, name string, err error) {
 	client, name, err = wire.ParsePrivate(tunnel)
 	if err != nil {
@@ -95,8 +96,8 @@ func (a *Agent) private(ctx context.Context, tunnel string) (l *live, client, na
 	return l, client, name, err
 }
 
-// sessionWith returns a session with a relay that has a feature; without is the error
-// where it has not. Its error is an *Error.
+// sessionWith returns a session with a relay that supports a feature; without is the error if the
+// relay does not. Its error is an *Error.
 func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusal.Error) (*live, error) {
 	l, no := a.session(ctx, nil)
 	switch {
@@ -110,7 +111,7 @@ func (a *Agent) sessionWith(ctx context.Context, feature string, without *refusa
 	return l, nil
 }
 
-// dialer is an Agent as visits ask it for ways to private tunnels.
+// dialer adapts an Agent to the Dialer that package visits needs.
 type dialer struct{ *Agent }
 
 // DialPrivate implements visits.Dialer. Its error is an *Error.
@@ -134,8 +135,8 @@ func (d dialer) DialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 	return stream, nil
 }
 
-// notLed is why the relay does not lead a visit to a private tunnel, with what is the
-// case if that is of the other type.
+// notLed says why the relay does not lead a visit to a private tunnel, and names the right type if
+// the tunnel has the other one.
 func notLed(err error, client, name, other string) *refusal.Error {
 	no := control.Refusal(err, "")
 	if no.Field == "type" {
@@ -168,7 +169,6 @@ func (d dialer) DialPrivateUDP(ctx context.Context, tunnel string, answer func([
 	if err != nil {
 		return nil, notLed(err, client, name, `is of type tcp; declare the visit with type = "tcp"`)
 	}
-	// A session that another has taken over from is not kept for flows: the next packet
-	// begins another.
+	// A session that has been replaced is not kept for flows: the next packet starts another.
 	return l.visits.Open(number, stream, l.Retired(), answer), nil
 }

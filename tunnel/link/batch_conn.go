@@ -11,15 +11,15 @@ import (
 	"adit/tunnel/link/mux"
 )
 
-// batchConn is a tls.Conn whose writes reach the connection below as one write
-// each: tls.Conn itself hands every record of 16 KiB down alone.
+// batchConn is a tls.Conn that passes each write to the connection below as one write. tls.Conn by
+// itself would write every 16 KiB record separately.
 type batchConn struct {
 	*tls.Conn
 	below  *joiningConn
 	socket net.Conn
 }
 
-// newBatchConn makes the tls.Conn over conn by secure.
+// newBatchConn returns a batchConn over conn; secure makes its tls.Conn.
 func newBatchConn(conn net.Conn, secure func(net.Conn) *tls.Conn) *batchConn {
 	below := &joiningConn{Conn: sockio.Wrap(conn), patient: true}
 	below.eager, _ = below.Conn.(tryConn)
@@ -27,7 +27,7 @@ func newBatchConn(conn net.Conn, secure func(net.Conn) *tls.Conn) *batchConn {
 	return &batchConn{secure(below), below, conn}
 }
 
-// LimitUnsent has the system take no more while so many bytes wait there unsent.
+// LimitUnsent makes the system accept no more data while that many bytes wait there unsent.
 func (c *batchConn) LimitUnsent(bytes int) { limitUnsent(c.socket, bytes) }
 
 func (c *batchConn) Write(b []byte) (int, error) {
@@ -39,17 +39,16 @@ func (c *batchConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// WriteNow is Write, but does not wait: what the connection has no room for is
-// left for Flush, and left reports whether there is any. No write may come
-// before that.
+// WriteNow is like Write but does not wait. What the connection has no room for is left for Flush,
+// and left reports whether there is any; if so, Flush must come before the next write.
 func (c *batchConn) WriteNow(b []byte) (left bool, err error) {
 	c.below.join()
 	_, err = c.Conn.Write(b)
 	return c.below.tryFlush(), err
 }
 
-// ReadNow reads what has come, a record at most: neither bytes nor an error mean
-// that none is whole yet. It is of the goroutine that reads.
+// ReadNow reads what has arrived, at most one record. It returns neither bytes nor an error if no
+// record is complete yet. Only the reading goroutine may call it.
 func (c *batchConn) ReadNow(b []byte) (int, error) {
 	if c.below.eager == nil {
 		return 0, nil
@@ -63,7 +62,7 @@ func (c *batchConn) ReadNow(b []byte) (int, error) {
 	return n, err
 }
 
-// errNothingYet is a timeout: after one tls.Conn goes on where it was.
+// errNothingYet is a timeout, because tls.Conn carries on where it was after one.
 var errNothingYet error = nothingYet{}
 
 type nothingYet struct{}
@@ -72,24 +71,24 @@ func (nothingYet) Error() string   { return "nothing has come yet" }
 func (nothingYet) Timeout() bool   { return true }
 func (nothingYet) Temporary() bool { return true }
 
-// tryConn is a connection that can be used without waiting.
+// tryConn is a connection that can be used without blocking.
 type tryConn interface {
 	TryRead(b []byte) (int, error) // neither bytes nor an error: nothing is there
 	TryWrite(b []byte) int
 }
 
-// Flush writes what WriteNow left.
+// Flush writes what WriteNow has left.
 func (c *batchConn) Flush() error { return c.below.flush() }
 
-// Close closes the connection below at once. tls.Conn's would first have its peer
-// told, for which it takes five seconds where that reads nothing; who has something
-// to tell uses CloseWrite.
+// Close closes the connection below immediately. tls.Conn's Close would first notify the peer,
+// which takes five seconds if the peer does not read. Callers that have something to tell the peer
+// use CloseWrite.
 func (c *batchConn) Close() error { return c.below.Close() }
 
-// joinPool has the buffers of joiningConns, so that an idle one holds none.
+// joinPool holds the buffers of joiningConns, so that an idle one needs none.
 var joinPool = lend.Pool[[]byte]{New: func() *[]byte { b := make([]byte, 0, 192<<10); return &b }}
 
-// joiningConn keeps what is written between join and flush, for one write.
+// joiningConn collects what is written between join and flush, and passes it on as one write.
 type joiningConn struct {
 	net.Conn
 	eager   tryConn // Conn, or nil
@@ -136,8 +135,8 @@ func (c *joiningConn) flush() error {
 	return err
 }
 
-// tryFlush writes what goes without waiting, and reports whether something is
-// left, which stays joined.
+// tryFlush writes as much as it can without waiting, and reports whether something is left, which
+// stays joined.
 func (c *joiningConn) tryFlush() (left bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

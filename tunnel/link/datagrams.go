@@ -2,18 +2,17 @@ package link
 
 import "context"
 
-// DatagramServer is a Session that spares the taker of its messages a wake-up:
-// handle is called with those that have come, in order, by the goroutine that
-// brings them, so it must not wait. The list and its messages are valid until
-// handle returns. ServeDatagrams returns when the session or ctx has ended, and
-// calls handle no more after that. It is called by one at a time, and not beside
-// ReceiveDatagram.
+// DatagramServer is a Session that can deliver messages without waking another goroutine: handle is
+// called with those that have arrived, in order, by the goroutine that reads them, so it must not
+// block. The list and its messages are valid until handle returns. ServeDatagrams returns when the
+// session or ctx has ended, and does not call handle after that. Only one call may be active at a
+// time, and none of ReceiveDatagram alongside it.
 type DatagramServer interface {
 	ServeDatagrams(ctx context.Context, handle func([][]byte)) error
 }
 
-// ServeDatagrams gives handle the messages of s as a DatagramServer does it, or
-// as ReceiveDatagram brings it if s is none.
+// ServeDatagrams passes the messages of s to handle, as a DatagramServer does if s is one, else as
+// ReceiveDatagram returns them.
 func ServeDatagrams(ctx context.Context, s Session, handle func([][]byte)) error {
 	if d, ok := s.(DatagramServer); ok {
 		return d.ServeDatagrams(ctx, handle)
@@ -30,23 +29,23 @@ func ServeDatagrams(ctx context.Context, s Session, handle func([][]byte)) error
 	}
 }
 
-// DatagramGatherer is a Session that can gather messages: those that SendDatagram
-// takes between GatherDatagrams and SendGathered leave together. Several may
-// gather at once; none must wait for anything meanwhile.
+// DatagramGatherer is a Session that can gather messages: those passed to SendDatagram between
+// GatherDatagrams and SendGathered leave together. Several callers may gather at once; none may
+// block in between.
 type DatagramGatherer interface {
 	GatherDatagrams()
 	SendGathered()
 }
 
-// GatherDatagrams gathers the messages of s from now on, if s is a DatagramGatherer.
-// SendGathered must follow.
+// GatherDatagrams starts gathering the messages of s, if s is a DatagramGatherer. SendGathered must
+// follow.
 func GatherDatagrams(s Session) {
 	if g, ok := s.(DatagramGatherer); ok {
 		g.GatherDatagrams()
 	}
 }
 
-// SendGathered sends what s has gathered.
+// SendGathered sends the messages that s has gathered.
 func SendGathered(s Session) {
 	if g, ok := s.(DatagramGatherer); ok {
 		g.SendGathered()

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// dialDetour opens the way round for the records of a session with the relay at
-// addr: a connection of TLS to the same port, through the proxy if there is one.
+// dialDetour opens the detour for the records of a session with the relay at addr: a TLS connection
+// to the same port, through the proxy if there is one.
 func dialDetour(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (*framedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -38,8 +38,8 @@ func frame(conn *batchConn, err error) (*framedConn, error) {
 	return newFramedConn(conn), nil
 }
 
-// carryDetour takes the records that come over conn until that ends. leave is
-// called when one of them has proven to be of a session.
+// carryDetour takes in the records that arrive over conn until conn ends. It calls leave once one
+// of them is proven to belong to a session.
 func (l *Listener) carryDetour(conn *batchConn, leave func()) {
 	if l.dtls == nil {
 		l.failed.Add(1)

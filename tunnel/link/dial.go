@@ -20,45 +20,45 @@ import (
 
 // DialConfig says which relay to dial and how.
 type DialConfig struct {
-	// Relay is the relay's address, host:port. A name is looked up anew at
-	// each Dial, and all of its addresses are tried; without an answer, those
-	// that it had last.
+	// Relay is the relay's address, host:port. Each Dial looks a name up again and tries all of its
+	// addresses; if the lookup fails, it tries the last ones known.
 	Relay string
-	// Fingerprint is of the authority to trust: Authority.Fingerprint.
+	// Fingerprint identifies the authority to trust, as returned by Authority.Fingerprint.
 	Fingerprint [32]byte
-	// Certificate is shown to a relay that asks who dials, over TLS: another
-	// node's. It is of Authority.IssueNode; agents have none.
+	// Certificate proves who dials to another relay node, over TLS. It is made by
+	// Authority.IssueNode; agents have none.
 	Certificate *tls.Certificate
-	// Transport forces one. If Auto, DTLS begins and TLS joins the race.
+	// Transport forces one transport. With Auto, DTLS starts and TLS joins the race.
 	Transport Transport
-	// Detour lets a session over DTLS take the way of TLS while UDP does not
-	// pass, without an end of its streams. With Auto it does so in any case.
+	// Detour lets the records of a DTLS session travel over TLS while UDP does not get through,
+	// without ending its streams. With Auto, this is always allowed.
 	Detour bool
-	// KeepAlive is the interval of pings on an idle session. If zero, one that
-	// suits the transport.
+	// KeepAlive is the interval between pings on an idle session. If zero, one that suits the
+	// transport.
 	KeepAlive time.Duration
 	// MaxStreams is how many streams may be open in each direction. If zero, 16,384.
 	MaxStreams int
-	// Memory bounds what has come and waits for readers, in bytes. If zero, 64 MiB; it
-	// is at least 4 MiB.
+	// Memory bounds the received data that waits for readers, in bytes. If zero, 64 MiB; the
+	// minimum is 4 MiB.
 	Memory int64
-	// Proxy names the proxy for TLS to addr (host:port); nil without error
-	// means none. If Proxy is nil, EnvironmentProxy.
+	// Proxy returns the proxy for TLS connections to addr (host:port), or nil for none. If Proxy is
+	// nil, EnvironmentProxy is used.
 	Proxy func(addr string) (*url.URL, error)
-	// Resolver looks names up. It may have addresses and an error: of before, and
-	// why there are none of now. If nil, a lookup.Resolver that all sessions share.
+	// Resolver looks names up. It may return both addresses and an error: the last known addresses,
+	// and the reason why there are no current ones. If nil, a lookup.Resolver shared by all
+	// sessions.
 	Resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
-	// ListenPacket opens the socket of DTLS towards relay, and again when the
-	// network changes. If nil, a UDP socket of the system.
+	// ListenPacket opens the DTLS socket towards relay, and again when the network changes. If nil,
+	// a UDP socket of the system.
 	ListenPacket func(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error)
-	// DialContext opens the connection of TLS. If nil, net.Dialer's.
+	// DialContext opens the TLS connection. If nil, that of net.Dialer.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// NoOffload leaves the kernel's segmentation offloads alone.
+	// NoOffload disables the use of the kernel's segmentation offloads.
 	NoOffload bool
-	// NoWatch leaves changes of this machine's network unnoticed. A session
-	// over DTLS then moves to another socket only if its peer is silent.
+	// NoWatch ignores changes of this machine's network. A DTLS session then moves to another
+	// socket only if its peer is silent.
 	NoWatch bool
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -66,11 +66,11 @@ type DialConfig struct {
 	ownSocket bool // ListenPacket is listenUDP
 }
 
-// names is what was found of relays' names.
+// names remembers the results of looking up relays' names.
 var names lookup.Resolver
 
-// LookUp returns the addresses of a relay's name as Dial finds them: without an answer,
-// those that it had last, together with the error that says why there is none.
+// LookUp returns the addresses of a relay's name as Dial finds them. If the lookup fails, it
+// returns the last known addresses together with the error.
 func LookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	return names.LookupNetIP(ctx, "ip", host)
 }
@@ -105,8 +105,8 @@ func allProxy() string {
 	return os.Getenv("all_proxy")
 }
 
-// listenUDP opens a socket of the relay's address family. It is bound to no
-// address, so that the system's routes decide from where each packet leaves.
+// listenUDP opens a socket of the relay's address family. It is bound to no address, so the
+// system's routes decide the source address of each packet.
 func listenUDP(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error) {
 	network := "udp6"
 	if relay.Addr().Is4() {
@@ -115,12 +115,12 @@ func listenUDP(ctx context.Context, relay netip.AddrPort) (net.PacketConn, error
 	return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
 }
 
-// Dial makes a session with the relay. An error matches ErrUntrusted if the
-// relay answered and is not the one to trust.
+// Dial makes a session with the relay. The error matches ErrUntrusted if the relay answered but is
+// not the one to trust.
 //
-// With Auto, whoever has got a session over TLS has found UDP blocked, or
-// slow. It may be open later: dial again with DTLS now and then, with pauses
-// from 5 s to 60 s, and move new streams to the session that this gives.
+// With Auto, a session over TLS means that UDP was blocked or slow. That may change: callers should
+// dial again with DTLS now and then, at intervals from 5 s to 60 s, and move new streams to the
+// session that results.
 func Dial(ctx context.Context, config DialConfig) (Session, error) {
 	cfg := config.withDefaults()
 	if _, _, err := net.SplitHostPort(cfg.Relay); err != nil {
@@ -137,11 +137,11 @@ func Dial(ctx context.Context, config DialConfig) (Session, error) {
 	return nil, fmt.Errorf("dial relay %s: there is no transport %q", cfg.Relay, cfg.Transport)
 }
 
-// tlsDelay is how long DTLS has for itself.
+// tlsDelay is how long DTLS runs alone before TLS joins.
 const tlsDelay = 700 * time.Millisecond
 
-// dialAuto begins with DTLS. TLS joins when that has had its time, has failed,
-// or is told by the network that it cannot work.
+// dialAuto starts with DTLS. TLS joins once tlsDelay has passed, DTLS has failed, or the network
+// reports that it cannot work.
 func dialAuto(ctx context.Context, cfg *DialConfig) (Session, error) {
 	refused := make(chan struct{})
 	failed := make(chan struct{})
@@ -168,8 +168,7 @@ func dialAuto(ctx context.Context, cfg *DialConfig) (Session, error) {
 	}, nil)
 }
 
-// dialDTLS tries every address, and closes refused once each of them refused
-// UDP as a whole.
+// dialDTLS tries every address, and closes refused once all of them have refused UDP outright.
 func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Session, error) {
 	addrs, unsure, err := addresses(ctx, cfg)
 	if err != nil {
@@ -208,10 +207,10 @@ func dialDTLS(ctx context.Context, cfg *DialConfig, refused chan<- struct{}) (Se
 // strayAlert is a record (RFC 6347 §4.1) of epoch 0 with the warning close_notify.
 var strayAlert = []byte{21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0}
 
-// refusesUDP reports whether the network answers a datagram to addr by saying
-// that it cannot be delivered, which only a connected socket is told. The
-// datagram is a DTLS record of a session that does not exist, which the relay
-// drops: nothing but DTLS shall be seen on the tunnel's path.
+// refusesUDP reports whether the network answers a datagram to addr by saying that it cannot be
+// delivered; the system passes this on to connected sockets only. The datagram is a DTLS record for
+// a session that does not exist, which the relay drops, so that nothing but DTLS is ever seen on
+// the tunnel's path.
 func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", addr.String())
 	if err != nil {
@@ -228,8 +227,8 @@ func refusesUDP(ctx context.Context, addr netip.AddrPort) bool {
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// addresses returns the relay's addresses, IPv6 and IPv4 in turn. Where they are those
-// that its name had last, unsure is why there are none of now.
+// addresses returns the relay's addresses, alternating between IPv6 and IPv4. If they are the last
+// known ones of its name, unsure says why there are no current ones.
 func addresses(ctx context.Context, cfg *DialConfig) (_ []netip.AddrPort, unsure, err error) {
 	host, service, err := net.SplitHostPort(cfg.Relay)
 	if err != nil {
@@ -272,22 +271,22 @@ func addresses(ctx context.Context, cfg *DialConfig) (_ []netip.AddrPort, unsure
 	return both[:min(len(both), maxAddresses)], unsure, nil
 }
 
-// WebPort is where a relay takes agents, too, unless it is told not to: many a network
-// lets out nothing else, and many a proxy connects to no other port. Dial tries it over
-// TLS where it does not get through to the relay's own.
+// WebPort is a port on which a relay accepts agents too, unless told not to: many networks let
+// nothing else out, and many proxies connect to no other port. Dial tries it over TLS if it cannot
+// reach the relay on its own port.
 const WebPort = "443"
 
 const (
-	// webDelay is how long the relay's own port has for itself, and has again where
-	// somebody answers there: a relay that is busy is not to be asked twice soon.
+	// webDelay is how long the relay's own port is tried alone, and how much longer if somebody
+	// answers there: a busy relay should not be asked twice in quick succession.
 	webDelay = 2 * time.Second
-	// webTime bounds the other: where nobody is, as behind many a firewall, a relay that
-	// is only down is to be tried again soon.
+	// webTime bounds the attempt at WebPort. If nothing is there, as behind many firewalls, a relay
+	// that is merely down should be tried again soon.
 	webTime = 4 * time.Second
 )
 
-// dialTCP makes a session over TLS at the relay's own port, and where that does not
-// come about in time, at WebPort.
+// dialTCP makes a session over TLS at the relay's own port or, if that does not succeed in time, at
+// WebPort.
 func dialTCP(ctx context.Context, cfg *DialConfig) (Session, error) {
 	host, port, err := net.SplitHostPort(cfg.Relay)
 	if err != nil || port == WebPort || cfg.Certificate != nil { // a node dials nodes, who have no other port
@@ -328,8 +327,8 @@ func dialTCP(ctx context.Context, cfg *DialConfig) (Session, error) {
 	}, nil)
 }
 
-// dialWeb makes a session at the port of the web. Its errors are words alone: whoever has
-// that port may have nothing to do with the relay.
+// dialWeb makes a session at WebPort. Its errors carry no types, only text: whoever owns that port
+// may have nothing to do with the relay.
 func dialWeb(ctx context.Context, cfg *DialConfig) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, webTime)
 	defer cancel()
@@ -340,8 +339,7 @@ func dialWeb(ctx context.Context, cfg *DialConfig) (Session, error) {
 	return s, nil
 }
 
-// dialTLS goes through the proxy, which looks the name up itself, or tries
-// every address.
+// dialTLS goes through the proxy, which looks the name up itself, or else tries every address.
 func dialTLS(ctx context.Context, cfg *DialConfig) (Session, error) {
 	attempts, unsure, err := tlsAttempts(ctx, cfg)
 	if err != nil {

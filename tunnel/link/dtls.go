@@ -15,14 +15,14 @@ import (
 	"adit/tunnel/link/reliable"
 )
 
-// carrier gives record.Conn the face that package reliable asks for.
+// carrier adapts a record.Conn to the interface that package reliable needs.
 type carrier struct {
 	*record.Conn
 	packets []record.Packet
 	direct  []reliable.Packet
 }
 
-// Direct hands packets over from the goroutine that read them.
+// Direct delivers packets on the goroutine that read them.
 func (c *carrier) Direct(handle func([]reliable.Packet)) {
 	c.Conn.Direct(func(packets []record.Packet) {
 		c.direct = c.direct[:0]
@@ -101,7 +101,7 @@ func dtlsTry(ctx context.Context, addr netip.AddrPort, cfg *DialConfig) (Session
 	return s, nil
 }
 
-// dtlsServer makes a session of one that a record.Listener accepted.
+// dtlsServer makes a session from a connection that a record.Listener accepted.
 func dtlsServer(conn *record.Conn, cfg *ListenConfig) Session {
 	return &dtlsSession{conn: conn, renewAfter: record.RenewAfter, Session: reliable.New(&carrier{Conn: conn}, reliable.Config{
 		KeepAlive:  cfg.KeepAlive,
@@ -134,13 +134,13 @@ func rawChain(certs []*x509.Certificate) [][]byte {
 	return chain
 }
 
-// dtlsSession is a reliable.Session over DTLS records as a Session.
+// dtlsSession is a Session that wraps a reliable.Session over DTLS records.
 type dtlsSession struct {
 	*reliable.Session
 	conn    *record.Conn
 	roaming sync.WaitGroup
 	changed chan struct{} // the transport is another one; of a client
-	// renewAfter is the number of a record, either side's, that has it worn.
+	// renewAfter is the record number, in either direction, at which the session counts as worn.
 	renewAfter uint64
 }
 
@@ -160,7 +160,7 @@ func (s *dtlsSession) AcceptStream(ctx context.Context) (Stream, error) {
 	return &dtlsStream{stream, s}, nil
 }
 
-// Transport is TLS while the session's records take a detour.
+// Transport returns TLS while the session's records take a detour.
 func (s *dtlsSession) Transport() Transport {
 	if s.conn.Detoured() {
 		return TLS
@@ -168,7 +168,8 @@ func (s *dtlsSession) Transport() Transport {
 	return DTLS
 }
 
-// TransportChanged fires when Transport has become another.
+// TransportChanged returns a channel that receives a value when the result of Transport has
+// changed.
 func (s *dtlsSession) TransportChanged() <-chan struct{} { return s.changed }
 
 func (s *dtlsSession) LocalAddr() net.Addr  { return s.conn.LocalAddr() }

@@ -2,8 +2,8 @@ package link
 
 import "adit/tunnel/link/farewell"
 
-// openFarewells opens the file, if there is to be one. Without it agents notice a
-// killed relay by themselves.
+// openFarewells opens the file of farewells, if one is configured. Without it, agents only notice
+// by themselves that a relay was killed.
 func (l *Listener) openFarewells() *farewell.Book {
 	if l.cfg.Farewells == "" {
 		return nil

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Bounds of a framedConn.
+// Limits of a framedConn.
 const (
-	// maxFramed is the largest datagram; minFramed the smallest, a record's
-	// header under a Connection ID.
+	// maxFramed is the size of the largest datagram; minFramed that of the smallest, a record's
+	// header with a Connection ID.
 	maxFramed = 16 << 10
 	minFramed = 21
-	// framedQueue is how many bytes wait for the connection below, beside what
-	// its own buffers hold.
+	// framedQueue is how many bytes may wait for the connection below, in addition to its own
+	// buffers.
 	framedQueue = 192 << 10
-	// framedPatience is how long a sender waits for room in the queue; then the
-	// datagram is lost, as in a full network.
+	// framedPatience is how long a sender waits for room in the queue before its datagram is
+	// dropped, as in a congested network.
 	framedPatience = 20 * time.Millisecond
-	// framedStuck ends a connection that takes nothing for so long, and
-	// framedFlush bounds the writing of what waits when it is closed.
+	// framedStuck is how long the connection may accept nothing before it is ended; framedFlush
+	// bounds the writing of queued data on close.
 	framedStuck = 15 * time.Second
 	framedFlush = time.Second
 )
 
-// framedConn carries datagrams in a stream: each behind its length, two bytes,
-// the higher first. It is a net.PacketConn whose every address is the far end.
-// A stream that breaks loses what is sent, and says so by broke.
+// framedConn carries datagrams in a stream, each preceded by its length in two bytes, big-endian.
+// It is a net.PacketConn whose only peer address is the far end. If the stream breaks, what is sent
+// is lost, and broke reports it.
 type framedConn struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -57,8 +57,8 @@ func newFramedConn(conn net.Conn) *framedConn {
 	return f
 }
 
-// run writes what is sent until the framedConn is closed or the stream breaks,
-// and closes the stream then.
+// run writes queued datagrams until the framedConn is closed or the stream breaks, then closes the
+// stream.
 func (f *framedConn) run() {
 	var spare []byte
 	for {
@@ -88,7 +88,7 @@ func (f *framedConn) run() {
 	}
 }
 
-// fail notes that the stream broke.
+// fail records that the stream broke.
 func (f *framedConn) fail(err error) {
 	f.once.Do(func() {
 		f.mu.Lock()
@@ -100,7 +100,7 @@ func (f *framedConn) fail(err error) {
 	})
 }
 
-// WriteTo queues a datagram, and waits a little while there is no room.
+// WriteTo queues a datagram. If there is no room, it waits a little.
 func (f *framedConn) WriteTo(b []byte, _ net.Addr) (int, error) {
 	if len(b) > maxFramed {
 		return len(b), nil // larger than the path takes
@@ -123,8 +123,8 @@ func (f *framedConn) WriteTo(b []byte, _ net.Addr) (int, error) {
 	return len(b), nil
 }
 
-// awaitRoom waits until size bytes have room, or it has taken too long. The
-// caller holds mu, which is given up meanwhile.
+// awaitRoom waits until there is room for size bytes, or framedPatience has passed. The caller
+// holds mu, which is released while waiting.
 func (f *framedConn) awaitRoom(size int) {
 	timer := time.NewTimer(framedPatience)
 	defer timer.Stop()
@@ -140,7 +140,7 @@ func (f *framedConn) awaitRoom(size int) {
 	}
 }
 
-// ReadFrom returns the next datagram. What is no frame breaks the stream.
+// ReadFrom returns the next datagram. Anything that is not a frame breaks the stream.
 func (f *framedConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	var size [2]byte
 	_, err := io.ReadFull(f.in, size[:])
@@ -164,7 +164,7 @@ func (f *framedConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, f.conn.RemoteAddr(), nil
 }
 
-// Close ends reading at once, and the stream when what waits was written.
+// Close stops reading immediately, and closes the stream once queued data is written.
 func (f *framedConn) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,10 +178,10 @@ func (f *framedConn) Close() error {
 	return nil
 }
 
-// LocalAddr is the stream's.
+// LocalAddr returns the stream's local address.
 func (f *framedConn) LocalAddr() net.Addr { return f.conn.LocalAddr() }
 
-// SetDeadline and its like are of no use here: Close ends reading.
+// SetDeadline and the like are not supported; Close ends reading.
 func (f *framedConn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (f *framedConn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (f *framedConn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }

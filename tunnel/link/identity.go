@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Validity of certificates. Clocks of small devices are often wrong, so a
-// dialler does not hold the relay's certificate to them; see verifyPeer.
+// Validity of certificates. Clocks of small devices are often wrong, so a dialler does not check
+// the relay's certificate against its clock; see verifyPeer.
 const (
 	authorityValidity = 50 * 365 * 24 * time.Hour
 	leafValidity      = 365 * 24 * time.Hour
@@ -65,7 +65,7 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// ParseAuthority reads what MarshalPEM gave.
+// ParseAuthority parses the output of MarshalPEM.
 func ParseAuthority(text []byte) (*Authority, error) {
 	a := &Authority{}
 	for {
@@ -97,7 +97,7 @@ func ParseAuthority(text []byte) (*Authority, error) {
 	return a, nil
 }
 
-// MarshalPEM returns certificate and private key as text. It is a secret.
+// MarshalPEM returns the certificate and private key as text, which must be kept secret.
 func (a *Authority) MarshalPEM() ([]byte, error) {
 	key, err := x509.MarshalPKCS8PrivateKey(a.key)
 	if err != nil {
@@ -112,21 +112,20 @@ func (a *Authority) CertificatePEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Fingerprint is the SHA-256 of the certificate (DER).
+// Fingerprint returns the SHA-256 of the certificate (DER).
 func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.cert.Raw) }
 
-// Issue makes a certificate for a relay node under names (host names or IP
-// addresses; agents do not check them), with the authority's own at the end of
-// the chain. It is valid for a year: a relay issues itself a new one whenever
-// it starts. If the clock stands before the authority's beginning, it is wrong,
-// and the year begins there.
+// Issue makes a certificate for a relay node with the given names (host names or IP addresses;
+// agents do not check them), followed by the authority's own certificate. It is valid for a year: a
+// relay issues itself a new one whenever it starts. If the clock is earlier than the start of the
+// authority's validity, the clock is wrong, and the year starts with the authority's.
 func (a *Authority) Issue(names ...string) (tls.Certificate, error) {
 	return a.issue(names, x509.ExtKeyUsageServerAuth)
 }
 
-// IssueNode makes a certificate by which a relay node proves itself to other
-// nodes, whichever of them dials. Agents' certificates do not exist, and what
-// Issue makes does not pass for one of these.
+// IssueNode makes a certificate with which a relay node proves its identity to other nodes,
+// whichever side dials. Agents have no certificates, and a certificate made by Issue is not
+// accepted as one of these.
 func (a *Authority) IssueNode(id string) (tls.Certificate, error) {
 	return a.issue([]string{id}, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 }
@@ -181,13 +180,12 @@ func newSerial() (*big.Int, error) {
 // maxChain is how many certificates a relay may present.
 const maxChain = 4
 
-// verifyPeer returns nil if the chain (DER, leaf first) holds the authority of
-// that fingerprint and the leaf was issued by it for the usage.
+// verifyPeer returns nil if the chain (DER, leaf first) contains the authority with that
+// fingerprint and the authority issued the leaf for the given usage.
 //
-// Times of validity are not held against the local clock, nor the leaf's against
-// the authority's: an agent or a relay whose clock stands at 1970 after a power
-// cut would otherwise never get back, and the fingerprint, not the calendar, is
-// what is trusted.
+// Validity periods are not checked against the local clock, nor the leaf's against the authority's:
+// otherwise an agent or a relay whose clock is at 1970 after a power cut could never reconnect, and
+// trust rests on the fingerprint, not on the calendar.
 func verifyPeer(fingerprint [32]byte, chain [][]byte, usage x509.ExtKeyUsage) error {
 	if len(chain) < 1 || len(chain) > maxChain {
 		return ErrUntrusted

@@ -21,37 +21,37 @@ import (
 	"adit/tunnel/link/record"
 )
 
-// ListenConfig says where to listen and as whom.
+// ListenConfig says where to listen and with which identity.
 type ListenConfig struct {
-	// Addr is host:port for UDP and TCP alike; with port 0 both get the same
-	// free one. It is not used for what PacketConn or TCP give.
+	// Addr is host:port for both UDP and TCP; with port 0, both get the same free port. It is
+	// ignored for a transport whose socket is given by PacketConn or TCP.
 	Addr string
-	// PacketConn is used for DTLS and TCP for TLS, instead of sockets on Addr.
-	// If only one of them is set, only that transport is served.
+	// PacketConn and TCP are used for DTLS and TLS instead of sockets on Addr. If only one of them
+	// is set, only its transport is served.
 	PacketConn net.PacketConn
 	TCP        net.Listener
-	// Certificate is of Authority.Issue. GetCertificate, if set, is asked at
-	// each handshake over TLS, and once for DTLS, instead.
+	// Certificate is made by Authority.Issue. If GetCertificate is set, it is called instead, at
+	// each TLS handshake and once for DTLS.
 	Certificate    tls.Certificate
 	GetCertificate func() (*tls.Certificate, error)
-	// Peers, if set, is the authority of those who may dial: each must show a
-	// certificate of its IssueNode. Only TLS is served then, so TCP is required.
+	// Peers, if set, is the authority of those who may dial: each must present a certificate from
+	// its IssueNode. Only TLS is served in this case, so TCP is required.
 	Peers *[32]byte
-	// KeepAlive is the interval of pings on an idle session. If zero, one that
-	// suits the transport.
+	// KeepAlive is the interval between pings on an idle session. If zero, one that suits the
+	// transport.
 	KeepAlive time.Duration
 	// MaxStreams is how many streams may be open in each direction of a
 	// session. If zero, 16,384.
 	MaxStreams int
-	// PeerStreams is how many of them the side that dialled may open; what is
-	// held for a stranger grows with it. If zero, MaxStreams; over DTLS at least 1,024.
+	// PeerStreams is how many of them the dialling side may open; the memory held for a stranger
+	// grows with it. If zero, MaxStreams; over DTLS at least 1,024.
 	PeerStreams int
-	// MaxSessions is how many sessions may live at once. If zero, 20,000.
+	// MaxSessions is how many sessions may exist at once. If zero, 20,000.
 	MaxSessions int
-	// MaxHandshakes is how many handshakes one address (IPv6: one /64) may have
-	// under way. If zero, 64.
+	// MaxHandshakes is how many handshakes may be in progress for one address (IPv6: one /64). If
+	// zero, 64.
 	MaxHandshakes int
-	// NoOffload leaves the kernel's segmentation offloads alone.
+	// NoOffload disables the use of the kernel's segmentation offloads.
 	NoOffload bool
 	// Shared lets another protocol use the UDP socket: see Listener.Shared.
 	Shared bool
@@ -59,11 +59,11 @@ type ListenConfig struct {
 	// together, in bytes, beyond 4 MiB in each; one may have 64 MiB, and at most a
 	// quarter of it, but one with a peer, which is of many agents, all. If zero, 1 GiB.
 	Memory int64
-	// More, if set, has further connections for TLS, as those of agents at the
-	// visitors' port.
+	// More, if set, supplies further connections for TLS, such as those of agents at the visitors'
+	// port.
 	More net.Listener
-	// Farewells, if set, is the path of a file with the last words to the agents of
-	// sessions over DTLS: the process after this one says them if this one is killed.
+	// Farewells, if set, is the path of a file with the last words to the agents of DTLS sessions.
+	// If this process is killed, the next one sends them.
 	Farewells string
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -76,15 +76,15 @@ const (
 	freeOfSession = 4 << 20 // what a session holds in any case
 )
 
-// maxHandshakesTotal is how many handshakes are under way together; beyond it,
-// the one that has taken longest of those from the most crowded block ends, where
-// no block has many only after handshakeGrace.
+// maxHandshakesTotal is how many handshakes may be in progress altogether. Beyond it, the
+// longest-running one from the most crowded block is ended; if no block has many, only after
+// handshakeGrace.
 const (
 	maxHandshakesTotal = 512
 	handshakeGrace     = 3 * time.Second
 )
 
-// Listener takes sessions of both transports.
+// Listener accepts sessions over both transports.
 type Listener struct {
 	cfg      ListenConfig
 	addr     net.Addr
@@ -115,7 +115,7 @@ func (c *ListenConfig) most() int64 {
 	return min(mostOfSession, max(c.Memory/4, freeOfSession))
 }
 
-// Listen opens the sockets and begins to take sessions; Accept gives them out.
+// Listen opens the sockets and starts to take sessions, which Accept returns.
 func Listen(cfg ListenConfig) (*Listener, error) {
 	if cfg.MaxSessions == 0 {
 		cfg.MaxSessions = 20000
@@ -193,8 +193,8 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	return l, nil
 }
 
-// open finds the sockets: the caller's, or both on one port. It sets tcp and
-// addr and returns the socket of DTLS.
+// open provides the sockets: the caller's, or both on one port. It sets tcp and addr and returns
+// the DTLS socket.
 func (l *Listener) open() (net.PacketConn, error) {
 	if l.cfg.PacketConn != nil || l.cfg.TCP != nil {
 		l.tcp = l.cfg.TCP
@@ -205,7 +205,7 @@ func (l *Listener) open() (net.PacketConn, error) {
 		}
 		return l.cfg.PacketConn, nil
 	}
-	// A free port of TCP may be another's for UDP: then the next is tried.
+	// The same port may be free for TCP but taken for UDP; if so, try another.
 	for try := 0; ; try++ {
 		tcp, err := net.Listen("tcp", l.cfg.Addr)
 		if err != nil {
@@ -223,12 +223,12 @@ func (l *Listener) open() (net.PacketConn, error) {
 	}
 }
 
-// Addr is the address of both sockets.
+// Addr returns the address of both sockets.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// Shared is what reaches the UDP socket and is not DTLS by its first byte, which
-// tells QUIC from it (RFC 9443). It is there if ListenConfig.Shared is set and
-// DTLS is served, else nil. Closing it leaves the socket to DTLS.
+// Shared returns a connection for the packets that reach the UDP socket and whose first byte shows
+// that they are not DTLS; this is how QUIC is told apart (RFC 9443). It is nil unless
+// ListenConfig.Shared is set and DTLS is served. Closing it leaves the socket to DTLS.
 func (l *Listener) Shared() net.PacketConn {
 	if l.shared == nil {
 		return nil
@@ -236,8 +236,8 @@ func (l *Listener) Shared() net.PacketConn {
 	return l.shared
 }
 
-// Accept waits for a session whose handshake is done. After Close its error
-// matches net.ErrClosed.
+// Accept waits for a session whose handshake is complete. After Close, its error matches
+// net.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (Session, error) {
 	select {
 	case s := <-l.sessions:
@@ -278,7 +278,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Handshakes counts what became of those who dialled.
+// Handshakes counts the outcomes of handshakes.
 type Handshakes struct {
 	Done       uint64 // became a session
 	Failed     uint64 // over TLS, or with another protocol inside; DTLS drops the rest without a word
@@ -294,13 +294,13 @@ func (l *Listener) Handshakes() Handshakes {
 	return n
 }
 
-// Unread is what waits for readers in all sessions together.
+// Unread describes the data that waits for readers in all sessions together.
 type Unread struct {
 	Bytes   int64  // beyond 4 MiB in each session; in steps of a MiB
 	GivenUp uint64 // streams that were reset, since too much of them waited
 }
 
-// Unread returns the figures of this moment.
+// Unread returns the current figures.
 func (l *Listener) Unread() Unread {
 	return Unread{Bytes: l.cfg.budget.Used(), GivenUp: l.cfg.budget.GivenUp()}
 }
@@ -339,7 +339,7 @@ func (l *Listener) serveTCP(from net.Listener) {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of file descriptors, most likely: others must end first.
+			// Probably out of file descriptors: other connections must end first.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			l.log.Warn("accept over tcp", "error", err, "pause", pause)
 			select {
@@ -362,8 +362,8 @@ func (l *Listener) serveTCP(from net.Listener) {
 	}
 }
 
-// handshakeTLS makes the handshake and serves what it settled. leave ends the
-// counting of its peer among those who are yet to prove themselves.
+// handshakeTLS performs the handshake and serves the negotiated protocol. leave stops counting the
+// peer among those that have yet to prove themselves.
 func (l *Listener) handshakeTLS(conn net.Conn, leave func()) {
 	tuneTCP(conn)
 	secured := newBatchConn(conn, func(c net.Conn) *tls.Conn { return tls.Server(c, l.tls) })
@@ -416,8 +416,8 @@ func (l *Listener) deliver(s Session) {
 	}
 }
 
-// admit takes a place among the handshakes; leave gives it back, at its first
-// call. cut ends the handshake if its place goes to another; it must not wait.
+// admit takes a place among the handshakes. The first call of leave gives it back. cut ends the
+// handshake if its place goes to another; it must not block.
 func (l *Listener) admit(peer net.Addr, cut func()) (leave func(), ok bool) {
 	leave, ok = l.handshakes.Enter(netblock.OfPeer(peer), cut)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// EnvironmentProxy returns the proxy that HTTPS_PROXY, ALL_PROXY and NO_PROXY
-// set for addr (host:port); nil means none.
+// EnvironmentProxy returns the proxy that HTTPS_PROXY, ALL_PROXY and NO_PROXY set for addr
+// (host:port), or nil for none.
 func EnvironmentProxy(addr string) (*url.URL, error) {
 	return proxyFor(httpproxy.FromEnvironment(), allProxy(), addr)
 }
@@ -31,7 +31,7 @@ func proxyFor(cfg *httpproxy.Config, all, addr string) (*url.URL, error) {
 	if cfg.HTTPSProxy == "" {
 		return nil, nil
 	}
-	// The package leaves out what it cannot read, and takes "http" for the host of
+	// The package ignores values that it cannot parse, and takes "http" for the host of
 	// http://proxy:port.
 	via, wrong := ParseProxy(cfg.HTTPSProxy)
 	if wrong != nil {
@@ -47,12 +47,12 @@ func proxyFor(cfg *httpproxy.Config, all, addr string) (*url.URL, error) {
 	return via, nil
 }
 
-// ErrProxyAddress says that a proxy's address is none. What it is is left out: it may
-// hold a password.
+// ErrProxyAddress says that a proxy's address is invalid. It omits the address, which may contain a
+// password.
 var ErrProxyAddress = errors.New("no address such as http://proxy.example:3128")
 
-// ParseProxy reads the address of a proxy as HTTPS_PROXY has it. Without a scheme it
-// is an HTTP proxy's.
+// ParseProxy parses a proxy address in the format of HTTPS_PROXY. Without a scheme, it is the
+// address of an HTTP proxy.
 func ParseProxy(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if (err != nil || u.Scheme == "" || u.Host == "") && !strings.Contains(text, "://") {
@@ -67,7 +67,7 @@ func ParseProxy(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// ProxyError is why a proxy does not lead to a relay.
+// ProxyError says why a relay cannot be reached through a proxy.
 type ProxyError struct {
 	Proxy string // its host and port; empty if what is set is no address
 	Err   error
@@ -111,10 +111,10 @@ func dialVia(ctx context.Context, dial dialFunc, via *url.URL, addr string) (net
 	return nil, fmt.Errorf("%q is not http, https or socks5", via.Scheme)
 }
 
-// dialFunc is net.Dialer.DialContext; it is also a proxy.Dialer.
+// dialFunc is net.Dialer.DialContext; it also implements proxy.Dialer.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Dial is needed by package proxy, which prefers DialContext.
+// Dial is required by package proxy, which prefers DialContext.
 func (d dialFunc) Dial(network, addr string) (net.Conn, error) {
 	return d(context.Background(), network, addr)
 }
@@ -170,7 +170,7 @@ func askConnect(conn net.Conn, via *url.URL, addr string) (net.Conn, error) {
 	if err := request.Write(conn); err != nil {
 		return nil, err
 	}
-	// A proxy that answers without end is cut off.
+	// Cut off a proxy that answers without end.
 	limited := &limitedConn{Conn: conn, left: 64 << 10}
 	br := bufio.NewReader(limited)
 	response, err := http.ReadResponse(br, request)
@@ -187,7 +187,7 @@ func askConnect(conn net.Conn, via *url.URL, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// securedProxy is a connection over TLS to a proxy.
+// securedProxy is a TLS connection to a proxy.
 type securedProxy struct {
 	*tls.Conn
 	raw net.Conn
@@ -197,7 +197,7 @@ func newSecuredProxy(raw net.Conn, config *tls.Config) *securedProxy {
 	return &securedProxy{tls.Client(raw, config), raw}
 }
 
-// Close closes the connection below at once, for the reason of batchConn.Close.
+// Close closes the connection below immediately, for the same reason as batchConn.Close.
 func (c *securedProxy) Close() error { return c.raw.Close() }
 
 // limitedConn reads a bounded number of bytes.

@@ -9,19 +9,19 @@ import (
 // maxAddresses is how many addresses of a name are tried.
 const maxAddresses = 8
 
-// attemptDelay is how long an attempt has before the next address is tried
-// beside it (RFC 8305 §5).
+// attemptDelay is how long an attempt runs before the next address is tried alongside it (RFC 8305
+// §5).
 const attemptDelay = 250 * time.Millisecond
 
-// attempt is one way to a session.
+// attempt is one way to make a session.
 type attempt struct {
 	after time.Duration // after the attempt before it was begun
 	dial  func(context.Context) (Session, error)
 }
 
-// race runs the attempts, each begun when the one before it has failed or its
-// delay is over, and returns the first session; the others are given up. It
-// waits for all that it began. Where all fail, unsure is a part of why, unless nil.
+// race runs the attempts and returns the first session; the others are abandoned. Each attempt
+// starts when the one before it has failed or its delay is over. race waits for all that it
+// started. If all fail, the error includes unsure, unless nil.
 func race(ctx context.Context, attempts []attempt, unsure error) (Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package admin asks a running relay by its admin API: one that is found by its data
-// folder, or elsewhere by the environment. What is asked and shown is the commands' own.
+// Package admin calls the admin API of a running relay, which it finds by its data folder or, if
+// the relay is elsewhere, from the environment. What to ask and show is left to the commands.
 package admin
 
 import (
@@ -31,7 +31,7 @@ const (
 
 const (
 	adminTime = 30 * time.Second
-	// MaxReply bounds what a relay answers, in bytes.
+	// MaxReply bounds the size of a relay's response, in bytes.
 	MaxReply = 64 << 20
 )
 
@@ -43,14 +43,14 @@ type API struct {
 	config  string // --config
 }
 
-// New returns the API of the relay that flags name, if the environment names none.
-// Its data is in the first of the folders in which a relay runs: those that folders
-// tells for what --data_dir and --config say.
+// New returns the API of the relay that the environment names or, if it names none, of the one
+// selected by flags. folders returns the folders in which a relay's data may be, given --data_dir
+// and --config; the first one in which a relay is running is used.
 func New(getenv func(string) string, folders func(dataDir, config string) ([]string, error)) *API {
 	return &API{getenv: getenv, folders: folders}
 }
 
-// Flags adds the flags to a command and those below it.
+// Flags adds the flags to a command and its subcommands.
 func (a *API) Flags(cmd *cobra.Command) *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.dataDir, "data_dir", "", "the relay's data folder, if it is not the usual one")
 	cmd.PersistentFlags().StringVar(&a.config, "config", "", "the relay's configuration file, to find its data folder")
@@ -100,19 +100,19 @@ func (a *API) find() (base, token string, err error) {
 	return "", "", fmt.Errorf("no relay is running with its data in %s; start one with `adit relay start`, or give its data folder with --data_dir", strings.Join(dirs, " or "))
 }
 
-// notForAll is the error for a relay of this machine that is another user's.
+// notForAll returns the error for a relay on this machine that belongs to another user.
 func notForAll(dir string) error {
 	return fmt.Errorf("only the relay's own user can read its data in %s, including the admin token; run this with sudo or as that user", dir)
 }
 
-// Call makes a request and reads what is in the answer's envelope into out.
+// Call makes a request and decodes the content of the response's envelope into out.
 func (a *API) Call(ctx context.Context, method, path string, in, out any) error {
 	_, err := a.Replace(ctx, "", method, path, in, out)
 	return err
 }
 
-// Replace is Call for what may be replaced only while it has this ETag; empty is
-// any. It returns the one that it has now.
+// Replace is like Call for something that may be replaced only while it has the given ETag; if
+// empty, any. It returns the new ETag.
 func (a *API) Replace(ctx context.Context, etag, method, path string, in, out any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTime)
 	defer cancel()
@@ -124,7 +124,7 @@ func (a *API) Replace(ctx context.Context, etag, method, path string, in, out an
 	return resp.Header.Get("ETag"), readReply(resp, out)
 }
 
-// open makes a request; the answer's body is the caller's to close.
+// open makes a request; the caller must close the response's body.
 func (a *API) open(ctx context.Context, etag, method, path string, in any) (*http.Response, error) {
 	base, token, err := a.find()
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *API) open(ctx context.Context, etag, method, path string, in any) (*htt
 	if etag != "" {
 		req.Header.Set("If-Match", etag)
 	}
-	// A proxy of the environment has no part in this, and the token goes to nobody else.
+	// Proxies from the environment are not used, and the token is sent to nobody else.
 	client := &http.Client{
 		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -172,7 +172,7 @@ func (a *API) open(ctx context.Context, etag, method, path string, in any) (*htt
 	return resp, nil
 }
 
-// isAgent reports whether an agent's daemon answers at base. It is shown no token.
+// isAgent reports whether an agent's daemon answers at base. The token is not sent to it.
 func isAgent(ctx context.Context, client *http.Client, base string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", nil)
 	if err != nil {
@@ -188,12 +188,12 @@ func isAgent(ctx context.Context, client *http.Client, base string) bool {
 	return err == nil && health.Status == "ok" && health.Version != "" && health.Service == ""
 }
 
-// ChangedError is a refusal to replace what has changed since it was read.
+// ChangedError is a refusal to replace something that has changed since it was read.
 type ChangedError struct{ message string }
 
 func (e *ChangedError) Error() string { return e.message }
 
-// readReply reads what is in an answer's envelope into out.
+// readReply decodes the content of a response's envelope into out.
 func readReply(resp *http.Response, out any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxReply))
 	if err != nil {
@@ -224,10 +224,11 @@ func readReply(resp *http.Response, out any) error {
 	return json.Unmarshal(envelope.Data, out)
 }
 
-// scopeField is how the relay names what a client may have; here it is a flag.
+// scopeField matches the relay's name for a field of a client's scope; on the command line it is a
+// flag.
 var scopeField = regexp.MustCompile(`^scope\.(\w+)(?:\[\d+\])?:`)
 
-// whatThereIs names the command that lists what the relay did not find at path.
+// whatThereIs names the command that lists the kind of thing that the relay did not find at path.
 func whatThereIs(path string) string {
 	kind, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/"), "/")
 	if of := map[string]string{"clients": "client", "sinks": "sink", "policies": "policy"}[kind]; of != "" {

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// Open begins to read an answer that goes on as long as somebody reads it.
+// Open starts reading a response that continues for as long as somebody reads it.
 func (a *API) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	resp, err := a.open(ctx, "", http.MethodGet, path, nil)
 	if err != nil {
@@ -21,7 +21,7 @@ func (a *API) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// Stream reads a long answer that is no JSON document.
+// Stream reads a long response that is not a JSON document.
 func (a *API) Stream(ctx context.Context, path string, f func(io.Reader) error) error {
 	body, err := a.Open(ctx, path)
 	if err != nil {
@@ -31,7 +31,7 @@ func (a *API) Stream(ctx context.Context, path string, f func(io.Reader) error) 
 	return f(answerReader{body})
 }
 
-// answerReader says that it is the relay's answer which breaks off.
+// answerReader says in its errors that the relay's response broke off.
 type answerReader struct{ io.Reader }
 
 func (a answerReader) Read(b []byte) (int, error) {

@@ -1,11 +1,10 @@
-// Package bare is the floor of the benchmark: the way from visitors over a
-// relay and an agent to an origin, with nothing on it but that way. Relay and
-// agent copy bytes and datagrams over one link: a UDP socket, or a TCP
-// connection, bare or with TLS 1.3 as the standard library has it. There is no
-// other encryption, no authentication, no limit, no log, and no flow control but that of the sockets, so that a visitor who does not read
-// stops all others. Over UDP nothing is sent twice: what the sockets have room
-// for comes through, bulk does not. The agent hears of a visitor with the first
-// bytes, so that no origin can speak first.
+// Package bare is the baseline of the benchmark: the path from visitors through a relay and an
+// agent to an origin, and nothing else. Relay and agent copy bytes and datagrams over one link: a
+// UDP socket, or a TCP connection, either plain or with the standard library's TLS 1.3. There is no
+// other encryption, no authentication, no limits, no log, and no flow control beyond the sockets'
+// own, so a visitor who does not read stops all others. Over UDP nothing is retransmitted: what
+// fits into the sockets' buffers gets through, bulk data does not. The agent learns of a visitor
+// from the visitor's first bytes, so an origin cannot speak first.
 package bare
 
 import (
@@ -19,15 +18,15 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Addrs are where something listens: for the TCP and UDP of visitors, as relay
-// and origin do, and for the agent.
+// Addrs are the addresses on which something listens: for TCP and UDP visitors, as at the relay and
+// the origin, and for the agent.
 type Addrs struct {
 	TCP   string `json:"tcp"`
 	UDP   string `json:"udp"`
 	Agent string `json:"agent,omitempty"`
 }
 
-// Relay is what visitors and the agent come to.
+// Relay is what visitors and the agent connect to.
 type Relay struct {
 	visitors  net.Listener
 	datagrams net.PacketConn
@@ -37,8 +36,8 @@ type Relay struct {
 	key *tls.Certificate // of a link with TLS; nil without
 }
 
-// Listen returns a relay that listens on loopback. The link's network is
-// udp, tcp, or tls, which is TLS over TCP.
+// Listen returns a relay that listens on loopback. The link's network is udp, tcp, or tls, which
+// means TLS over TCP.
 func Listen(ctx context.Context, network string) (*Relay, error) {
 	const loopback = "127.0.0.1:0"
 	config := net.ListenConfig{KeepAlive: -1} // they are four system calls a connection
@@ -61,7 +60,7 @@ func Listen(ctx context.Context, network string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends it.
+// Close stops the relay.
 func (r *Relay) Close() {
 	for _, l := range []net.Listener{r.visitors, r.tcp} {
 		if l != nil {
@@ -75,7 +74,7 @@ func (r *Relay) Close() {
 	}
 }
 
-// Addrs says where it listens.
+// Addrs returns the addresses on which the relay listens.
 func (r *Relay) Addrs() Addrs {
 	a := Addrs{TCP: r.visitors.Addr().String(), UDP: r.datagrams.LocalAddr().String()}
 	if r.tcp != nil {
@@ -135,12 +134,12 @@ func (r *Relay) meet(ctx context.Context) (*end, error) {
 	return newEnd(conn), nil
 }
 
-// Agent takes visitors to an origin.
+// Agent leads visitors to an origin.
 type Agent struct {
 	Network string `json:"network"` // of the link: udp, tcp or tls
 	Relay   string `json:"relay"`   // its Addrs.Agent
 	Origin  Addrs  `json:"origin"`
-	// Ready is called when the link is there; may be nil.
+	// Ready is called when the link is up; may be nil.
 	Ready func() `json:"-"`
 }
 

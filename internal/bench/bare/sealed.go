@@ -39,7 +39,7 @@ func sealedEnd(ctx context.Context, conn net.Conn, side func(net.Conn, *tls.Conf
 	return e, nil
 }
 
-// Read reads all whole records that are there, and at least one.
+// Read reads all complete records that are available, and at least one.
 func (l *sealedLink) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	for err == nil && n < len(b) && l.records.whole() {
@@ -58,7 +58,7 @@ func (l *sealedLink) Write(b []byte) (int, error) {
 	return n, l.records.out.Flush()
 }
 
-// Close ends it without a farewell, which would have to wait for who writes.
+// Close ends the connection without a farewell, which would have to wait for the writer.
 func (l *sealedLink) Close() error { return l.records.Conn.Close() }
 
 // recordConn reads much at once and hands it on record by record, and gathers

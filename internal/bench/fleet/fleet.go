@@ -1,5 +1,5 @@
-// Package fleet is many agents in one process, each with an address and a state
-// folder of its own, so that a relay can be measured with as many as it may have.
+// Package fleet runs many agents in one process, each with its own address and state folder, so
+// that a relay can be measured with as many agents as it may have.
 package fleet
 
 import (
@@ -20,19 +20,19 @@ import (
 // lookEvery is how often the agents are counted.
 const lookEvery = 100 * time.Millisecond
 
-// Fleet is the agents. All fields but Port are required.
+// Fleet is a set of agents. All fields except Port are required.
 type Fleet struct {
 	Dir       string         `json:"dir"`    // where their state folders are
 	Tokens    []string       `json:"tokens"` // which they have in turn
 	Agents    int            `json:"agents"`
 	Transport link.Transport `json:"transport"`
-	// Port is what each agent's http tunnel leads to; 0: they have no tunnel.
+	// Port is what each agent's http tunnel leads to; if 0, agents have no tunnel.
 	Port int `json:"port"`
-	// Count is told how many agents are as they should be, whenever that has changed.
+	// Count is called whenever the number of agents in the wanted state changes.
 	Count func(Count) `json:"-"`
 }
 
-// Count is of agents that are connected, and of their endpoints.
+// Count is the number of connected agents, and of their endpoints.
 type Count struct {
 	Connected int `json:"connected"`
 	Running   int `json:"running"`

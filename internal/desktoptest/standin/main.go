@@ -1,7 +1,6 @@
-// Command standin is the program adit with a daemon whose state a test sets:
-// POST /test takes the status and the endpoints that the local API then shows,
-// and GET /test tells which orders it was given. The tray and the command line
-// in it are the real ones.
+// Command standin is the program adit with a daemon whose state is set by a test: POST /test takes
+// the status and the endpoints that the local API then shows, and GET /test returns the commands
+// that it received. The tray and the command line in it are the real ones.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command hello is a service for a container to hold: it answers with the
-// visitor's address as it was told.
+// Command hello is a service to run in a container: it answers with the visitor's address as it
+// received it.
 package main
 
 import (

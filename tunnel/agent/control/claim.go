@@ -10,8 +10,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Claim asks the relay for an endpoint. One that would not do all of it is not asked: it
-// would serve visitors as if it did.
+// Claim asks the relay for an endpoint. It does not ask a relay that lacks a feature of the claim,
+// which would serve visitors as if it had it.
 func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.Grant, error) {
 	if want.ChangesHeaders() && !c.Can(wire.FeatureHeaders) {
 		field := "request_headers"

@@ -1,7 +1,6 @@
-// Package control speaks the control plane with the relay on the streams of one
-// session: what an agent says and asks, what the relay answers, and what its refusals
-// and the ends of sessions mean to people. When anything is said is left to package
-// agent, and the messages are package wire's.
+// Package control speaks the control plane with the relay on the streams of one session: what an
+// agent reports and requests, what the relay answers, and what refusals and ends of sessions mean
+// to people. When to send what is left to package agent; the messages are defined by package wire.
 package control
 
 import (
@@ -24,7 +23,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Bounds of what the relay may answer.
+// Limits for the relay's responses.
 const (
 	maxAnswer = 1 << 20
 	maxEvent  = 256 << 10
@@ -39,7 +38,7 @@ type Client struct {
 	features []string // what the relay does, as its Welcome says
 }
 
-// New returns the client of a session that has not said Hello.
+// New returns the client of a session that has not sent Hello yet.
 func New(s link.Session) *Client {
 	pool := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -55,7 +54,7 @@ func New(s link.Session) *Client {
 	}}
 }
 
-// Close gives the streams that wait for another request back. The Client may be used on.
+// Close releases the streams kept for further requests. The Client may be used afterwards.
 func (c *Client) Close() { c.pool.CloseIdleConnections() }
 
 // call makes one request. in and out may be nil.
@@ -64,7 +63,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return err
 }
 
-// callWith is call with headers of the request and of the answer.
+// callWith is like call with headers of the request and of the response.
 func (c *Client) callWith(ctx context.Context, header http.Header, method, path string, in, out any) (http.Header, error) {
 	res, err := c.do(ctx, header, method, path, in)
 	if err != nil {
@@ -90,7 +89,7 @@ func (c *Client) callWith(ctx context.Context, header http.Header, method, path 
 	return res.Header, nil
 }
 
-// do makes a request of JSON, and gives its answer back as it comes.
+// do makes a JSON request, and returns the response as it arrives.
 func (c *Client) do(ctx context.Context, header http.Header, method, path string, in any) (*http.Response, error) {
 	if in == nil {
 		return c.send(ctx, header, method, path, nil)
@@ -126,7 +125,7 @@ func (c *Client) send(ctx context.Context, header http.Header, method, path stri
 	return res, nil
 }
 
-// Hello introduces the agent. A Welcome of another client than that of h is refused.
+// Hello introduces the agent. A Welcome for a client other than the one in h is refused.
 func (c *Client) Hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) {
 	var w wire.Welcome
 	if err := c.call(ctx, http.MethodPost, wire.PathHello, h, &w); err != nil {
@@ -142,11 +141,11 @@ func (c *Client) Hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) 
 	return w, nil
 }
 
-// Can reports whether the relay does a feature, once Hello was said.
+// Can reports whether the relay supports a feature. It may be called after Hello.
 func (c *Client) Can(feature string) bool { return slices.Contains(c.features, feature) }
 
-// Release gives a claim back. With keep only its endpoint ends: the name and the
-// port stay the client's. What is not there is released.
+// Release gives a claim back. With keep, only its endpoint ends: the name and the port stay the
+// client's. A claim that does not exist counts as released.
 func (c *Client) Release(ctx context.Context, key string, keep bool) error {
 	if keep {
 		return c.release(ctx, key, "?keep=1")
@@ -154,7 +153,7 @@ func (c *Client) Release(ctx context.Context, key string, keep bool) error {
 	return c.release(ctx, key, "")
 }
 
-// Forgo gives the claim of a tunnel back that is to have another name or port.
+// Forgo gives back the claim of a tunnel that is to get a different name or port.
 func (c *Client) Forgo(ctx context.Context, key string) error { return c.release(ctx, key, "?move=1") }
 
 func (c *Client) release(ctx context.Context, key, how string) error {
@@ -170,7 +169,7 @@ func (c *Client) report(ctx context.Context, list []wire.AgentError) error {
 	return c.call(ctx, http.MethodPost, wire.PathErrors, list, nil)
 }
 
-// Ping reports whether the relay answers now, whatever it says.
+// Ping reports whether the relay answers now, whatever the answer is.
 func (c *Client) Ping(ctx context.Context) error {
 	err := c.report(ctx, []wire.AgentError{})
 	var no *refused
@@ -180,13 +179,12 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// accessLine begins an event about a visitor's request, which older relays send
-// unasked. The inspector knows of it already, and a busy tunnel has too many to
-// read them all.
+// accessLine is the beginning of an event about a visitor's request, which older relays send
+// unasked. The inspector already knows about the request, and a busy tunnel has too many of them to
+// read.
 var accessLine = []byte(`{"type":"` + wire.EventAccess + `"`)
 
-// Events calls handle with each event until the stream ends, but for those of
-// visitors' requests.
+// Events calls handle with each event, except those of visitors' requests, until the stream ends.
 func (c *Client) Events(ctx context.Context, handle func(wire.Event)) error {
 	res, err := c.do(ctx, nil, http.MethodGet, wire.PathEvents+"?"+wire.ParamAccess+"="+wire.AccessNone, nil)
 	if err != nil {

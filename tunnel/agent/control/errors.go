@@ -16,8 +16,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// refused is an answer of the relay that is not a success.
-// It wraps the *wire.Problem.
+// refused is an unsuccessful response from the relay. It wraps the *wire.Problem.
 type refused struct {
 	status  int
 	problem *wire.Problem
@@ -38,7 +37,7 @@ func problem(status int, body []byte) error {
 	return &refused{status: status, problem: p}
 }
 
-// Clip bounds a message of the relay, or for it.
+// Clip limits the length of a message from or for the relay.
 func Clip(s string) string {
 	const most = 512
 	if len(s) > most {
@@ -47,20 +46,19 @@ func Clip(s string) string {
 	return s
 }
 
-// Answered reports whether err is what the relay answered, and not that it did not.
+// Answered reports whether err is an answer from the relay, rather than the lack of one.
 func Answered(err error) bool {
 	var p *wire.Problem
 	return errors.As(err, &p)
 }
 
-// Refused reports whether the relay has refused, so that asking again would not help.
+// Refused reports whether the relay has refused the request, so that asking again would not help.
 func Refused(err error) bool {
 	var p *wire.Problem
 	return errors.As(err, &p) && p.Code != wire.CodeUnavailable
 }
 
-// Final reports whether err is a refusal of the token, which trying again would
-// not mend.
+// Final reports whether err is a refusal of the token that retrying would not change.
 func Final(err error) bool {
 	var p *wire.Problem
 	if !errors.As(err, &p) {
@@ -69,8 +67,8 @@ func Final(err error) bool {
 	return p.Code == wire.CodeUnauthorized || p.Code == wire.CodeForbidden || p.Code == wire.CodeInvalid
 }
 
-// Refusal is what err of the relay at addr (empty: the relay) means to who
-// asked for a change.
+// Refusal translates err of the relay at addr (empty: the relay) for the caller who asked for a
+// change.
 func Refusal(err error, addr string) *refusal.Error {
 	var own *refusal.Error
 	if errors.As(err, &own) {
@@ -92,8 +90,8 @@ func Refusal(err error, addr string) *refusal.Error {
 	return &refusal.Error{Code: refusal.CodeRelayUnreachable, Message: Describe(err, addr)}
 }
 
-// Describe says in one sentence why there is no session with the relay at addr
-// (empty: the relay), and what may help.
+// Describe says in one sentence why there is no session with the relay at addr (empty: the relay),
+// and what may help.
 func Describe(err error, addr string) string {
 	relay := "the relay"
 	if addr != "" {
@@ -144,7 +142,7 @@ func Describe(err error, addr string) string {
 	return fmt.Sprintf("no session with %s: %v", relay, err)
 }
 
-// reason is err without what Describe says better, for a part of a sentence.
+// reason returns err as part of a sentence, without what Describe says better.
 func reason(err error) string {
 	var dns *net.DNSError
 	switch {

@@ -11,14 +11,14 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Policy asks who is let in to the tunnel of key, and returns the policy's ETag with it;
-// "" if the relay tells none.
+// Policy asks for the policy of the tunnel with the given key. It also returns the policy's ETag,
+// or "" if the relay sends none.
 func (c *Client) Policy(ctx context.Context, key string) (wire.Policy, string, error) {
 	return c.policy(ctx, http.MethodGet, key, nil, nil)
 }
 
-// SetPolicy sets who is let in, and returns what the relay holds then. What it may
-// replace is in If-Match and If-None-Match of expected (RFC 9110, section 13.1).
+// SetPolicy sets who may visit, and returns the policy that the relay then holds. The If-Match and
+// If-None-Match fields of expected say what it may replace (RFC 9110, section 13.1).
 func (c *Client) SetPolicy(ctx context.Context, key string, document json.RawMessage, expected http.Header) (wire.Policy, string, error) {
 	return c.policy(ctx, http.MethodPut, key, document, expected)
 }

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// sameReport is how often the same trouble of a tunnel is told.
+	// sameReport is how often the same problem of a tunnel is reported.
 	sameReport  = 10 * time.Second
 	reportPause = 2 * time.Second
 	maxReports  = 64
 	reportWait  = 15 * time.Second // for the relay's answer
 )
 
-// Reports are complaints of trouble at tunnels' origins: for the log, and for the relay
-// on whichever session sends them. A flood of visitors makes no flood of complaints.
+// Reports are complaints about tunnels' origins, for the log and for the relay, sent over whichever
+// session is available. A flood of visitors does not cause a flood of complaints.
 type Reports struct {
 	log  *slog.Logger
 	list chan wire.AgentError
@@ -27,12 +27,12 @@ type Reports struct {
 	told map[string]time.Time
 }
 
-// NewReports returns Reports without a complaint.
+// NewReports returns an empty Reports.
 func NewReports(log *slog.Logger) *Reports {
 	return &Reports{log: log, list: make(chan wire.AgentError, maxReports)}
 }
 
-// allow reports whether to tell what now.
+// allow reports whether to report what now.
 func (r *Reports) allow(what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,8 +47,8 @@ func (r *Reports) allow(what string) bool {
 	return true
 }
 
-// Complain tells the log and the relay why a visitor of the tunnel id, which is called
-// name, was not served.
+// Complain tells the log and the relay why a visitor of the tunnel with the given id and name was
+// not served.
 func (r *Reports) Complain(id, name, message string) {
 	if !r.allow(id + " " + message) {
 		return
@@ -60,7 +60,7 @@ func (r *Reports) Complain(id, name, message string) {
 	}
 }
 
-// Send hands complaints on to the relay, some at a time, until ctx ends.
+// Send passes complaints on to the relay, several at a time, until ctx ends.
 func (r *Reports) Send(ctx context.Context, c *Client) {
 	for {
 		var batch []wire.AgentError

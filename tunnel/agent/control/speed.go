@@ -12,7 +12,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// SpeedIn is how many bytes a second come from the relay.
+// SpeedIn measures how many bytes per second arrive from the relay.
 func (c *Client) SpeedIn(ctx context.Context) (float64, error) {
 	res, err := c.send(ctx, nil, http.MethodGet, wire.PathSpeed, nil)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Client) SpeedIn(ctx context.Context) (float64, error) {
 	return goodput.Receive(res.Body)
 }
 
-// SpeedOut is how many bytes a second come to the relay.
+// SpeedOut measures how many bytes per second arrive at the relay.
 func (c *Client) SpeedOut(ctx context.Context) (float64, error) {
 	res, err := c.send(ctx, nil, http.MethodPost, wire.PathSpeed, goodput.Source())
 	if err != nil {

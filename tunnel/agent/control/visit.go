@@ -16,11 +16,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// maxVisitHead bounds the head of the relay's answer to a visit.
+// maxVisitHead limits the head of the relay's response to a visit.
 const maxVisitHead = 4 << 10
 
-// MayVisit asks whether another client's private tunnel runs and lets this client in,
-// and returns its type; the tunnel's local service is not asked.
+// MayVisit asks whether another client's private tunnel is running and admits this client, and
+// returns its type. The tunnel's local service is not contacted.
 func (c *Client) MayVisit(ctx context.Context, client, name string) (kind string, err error) {
 	header, err := c.callWith(ctx, nil, http.MethodGet, pathVisit(client, name), nil, nil)
 	if err != nil {
@@ -34,13 +34,13 @@ func (c *Client) MayVisit(ctx context.Context, client, name string) (kind string
 
 func pathVisit(client, name string) string { return wire.PathVisit + client + "/" + name }
 
-// Invitation is a private tunnel of another client that there is to visit.
+// Invitation is a private tunnel of another client that this one may visit.
 type Invitation struct {
 	Tunnel string // CLIENT/NAME
 	Type   string // wire.TypeTCP or wire.TypeUDP
 }
 
-// Invitations asks which private tunnels of others there are to visit.
+// Invitations asks which private tunnels of other clients this one may visit.
 func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	var answer wire.Invitations
 	if err := c.call(ctx, http.MethodGet, wire.PathInvitations, nil, &answer); err != nil {
@@ -61,14 +61,14 @@ func (c *Client) Invitations(ctx context.Context) ([]Invitation, error) {
 	return list, nil
 }
 
-// Visit has the relay lead a new stream to another client's private tunnel of type tcp.
+// Visit makes the relay connect a new stream to another client's private tunnel of type tcp.
 func (c *Client) Visit(ctx context.Context, client, name string) (link.Stream, error) {
 	stream, _, err := c.visit(ctx, client, name, wire.UpgradeVisit)
 	return stream, err
 }
 
-// VisitUDP has the relay lead a new flow to another client's private tunnel of type udp.
-// The flow has the number that is returned, and lasts as long as the stream does.
+// VisitUDP makes the relay connect a new flow to another client's private tunnel of type udp. It
+// returns the flow's number; the flow lasts as long as the stream.
 func (c *Client) VisitUDP(ctx context.Context, client, name string) (stream link.Stream, number uint32, err error) {
 	stream, header, err := c.visit(ctx, client, name, wire.UpgradeVisitUDP)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Client) visit(ctx context.Context, client, name, upgrade string) (link.
 	if err != nil {
 		return nil, nil, err
 	}
-	// Whatever waits below ends with ctx.
+	// Everything below that waits ends with ctx.
 	stop := context.AfterFunc(ctx, stream.Reset)
 	header, err := askVisit(stream, pathVisit(client, name), upgrade)
 	if !stop() { // what it broke says less
@@ -102,8 +102,8 @@ func (c *Client) visit(ctx context.Context, client, name, upgrade string) (link.
 	return stream, header, nil
 }
 
-// askVisit asks for a visit on a new stream, and reads not one byte of the tunnel's. It
-// returns the header of the relay's answer.
+// askVisit requests a visit on a new stream, without reading a single byte of the tunnel's data. It
+// returns the header of the relay's response.
 func askVisit(stream link.Stream, path, upgrade string) (http.Header, error) {
 	req, err := http.NewRequest(http.MethodPost, "http://relay"+path, http.NoBody)
 	if err != nil {
@@ -144,7 +144,7 @@ func askVisit(stream link.Stream, path, upgrade string) (http.Header, error) {
 	return nil, problem(res.StatusCode, body)
 }
 
-// readHead reads up to the empty line that ends a message's head, and no further.
+// readHead reads up to the empty line that ends a message's head, and not a byte more.
 func readHead(r io.Reader) ([]byte, error) {
 	head := make([]byte, 0, 128)
 	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) {

@@ -7,21 +7,20 @@ import (
 	"adit/tunnel/agent/refusal"
 )
 
-// DeclareError is the mistake in one of several specs that are declared together.
+// DeclareError is a mistake in one of several specs that are declared together.
 type DeclareError struct {
 	Index int
 	Err   *refusal.Error
-	// Taken is set if nothing is wrong but that a tunnel which is not declared has
-	// the name.
+	// Taken is set if the only mistake is that a tunnel that is not declared already has the name.
 	Taken bool
 }
 
 func (e *DeclareError) Error() string { return fmt.Sprintf("tunnel %d: %v", e.Index, e.Err) }
 func (e *DeclareError) Unwrap() error { return e.Err }
 
-// Declared returns specs as they will be at an agent of that instance. Each is known by its
-// name, which taken says to be that of a tunnel that is not declared; a nil taken knows
-// none. If one is wrong the error is a *DeclareError that says which.
+// Declared returns specs in the form that they will have at the given agent instance. Specs are
+// identified by their names. taken reports which names belong to tunnels that are not declared; a
+// nil taken means none. If a spec is wrong, the error is a *DeclareError that says which.
 func Declared(specs []Tunnel, instance string, guard origin.Guard, taken func(name string) bool) ([]Tunnel, error) {
 	out := make([]Tunnel, 0, len(specs))
 	names := make(map[string]bool, len(specs))

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// policyWebhooks is the field of a policy that has its webhooks.
+// policyWebhooks is the field of a policy that contains its webhooks.
 const policyWebhooks = "webhooks"
 
-// NextPolicy is a policy that replaces another as it is kept, with its passwords hashed:
-// users without a password, and webhooks without secrets, have those of before. Nil if
-// before has not all of them either, or if a tunnel could not bring it.
+// NextPolicy returns the stored form of a policy that replaces another, with its passwords hashed.
+// Users without a password and webhooks without secrets keep those from before. The result is nil
+// if before lacks any of them, or if a tunnel could not carry the policy.
 func NextPolicy(before, document json.RawMessage) json.RawMessage {
 	next, no := normalPolicy(document)
 	var fields, had map[string]json.RawMessage
@@ -40,7 +40,7 @@ func (e entry) text(field string) (text string) {
 	return text
 }
 
-// has reports whether a field says something.
+// has reports whether a field is set.
 func (e entry) has(field string) bool {
 	switch string(e[field]) {
 	case "", "null", `""`, "[]":
@@ -49,8 +49,8 @@ func (e entry) has(field string) bool {
 	return true
 }
 
-// fill gives the entries of a list their secret from the list before, where they come
-// without, and reports whether all have one then.
+// fill gives entries that come without a secret the secret from the earlier list, and reports
+// whether all entries have one then.
 func fill(fields, before map[string]json.RawMessage, list, secret string, same func(a, b entry) bool) bool {
 	if len(fields[list]) == 0 {
 		return true

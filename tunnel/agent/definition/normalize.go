@@ -20,7 +20,7 @@ import (
 var (
 	knownTypes = []string{wire.TypeHTTP, wire.TypeHTTPS, wire.TypeTLS, wire.TypeTCP, wire.TypeUDP}
 	knownModes = []string{wire.ModeStandard, wire.ModeBalanced, wire.ModePrivate}
-	// knownSchemes are how an origin of HTTP can be spoken to.
+	// knownSchemes are the ways to speak HTTP to an origin.
 	knownSchemes = []string{SchemeHTTP, SchemeHTTPS, SchemeH2C}
 )
 
@@ -29,8 +29,8 @@ const (
 	maxDomain = 253
 )
 
-// Normalize checks spec and returns it with defaults filled in and names in
-// their usual form. It asks no resolver: where a name leads, who dials it looks.
+// Normalize checks spec and returns it with defaults filled in and names in canonical form. It does
+// not resolve names: where a name leads is checked when it is dialled.
 func (spec Tunnel) Normalize(guard origin.Guard) (Tunnel, *refusal.Error) {
 	switch {
 	case spec.Type != "":
@@ -128,8 +128,8 @@ func checkName(name string) *refusal.Error {
 	return nil
 }
 
-// localNames is idna.Lookup for names of the local network, which may have underscores, as
-// those of containers do.
+// localNames is idna.Lookup for names in the local network, which may contain underscores, as those
+// of containers do.
 var localNames = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
 
 func normalHost(guard origin.Guard, host string, port int) (string, *refusal.Error) {
@@ -150,8 +150,8 @@ func normalHost(guard origin.Guard, host string, port int) (string, *refusal.Err
 	if origin.MetadataName(name) {
 		return "", refusal.Invalid("local_ip", "%s is a name at which clouds give out credentials; adit does not publish it", refusal.Clip(host))
 	}
-	// A last label of digits is an IPv4 address in a spelling that some
-	// resolvers take (2852039166, 0xa9fea9fe): not a name.
+	// A last label of digits is an IPv4 address in a spelling that some resolvers accept
+	// (2852039166, 0xa9fea9fe), not a name.
 	if err != nil || name == "" || len(name) > maxDomain || numericTail(name) || !plainLabels(name, true) {
 		return "", refusal.Invalid("local_ip", "%q is neither an IP address nor a host name", refusal.Clip(host))
 	}
@@ -173,8 +173,8 @@ func numericTail(name string) bool {
 	return strings.Trim(tail, "0123456789") == ""
 }
 
-// plainLabels reports whether each label has 1 to 63 letters, digits and inner
-// hyphens; underscores too where local names have them.
+// plainLabels reports whether each label has 1 to 63 letters, digits and inner hyphens; underscores
+// too if they are allowed, as in local names.
 func plainLabels(name string, underscores bool) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
@@ -190,8 +190,7 @@ func plainLabels(name string, underscores bool) bool {
 	return true
 }
 
-// normalDomain returns a full name or a label, or the wildcard of either, in lower
-// case and ASCII.
+// normalDomain returns a full name, a label, or the wildcard of either, in lower case and ASCII.
 func normalDomain(domain string) (string, *refusal.Error) {
 	if utf8.RuneCountInString(domain) > maxDomain {
 		return "", refusal.Invalid("domain", "must have at most %d characters", maxDomain)

@@ -2,7 +2,7 @@ package definition
 
 import "adit/tunnel/wire"
 
-// Patch has the fields of a tunnel to change; nil ones stay.
+// Patch holds the fields of a tunnel to change; nil fields stay as they are.
 type Patch struct {
 	Type            *string             `json:"type,omitempty"`
 	Mode            *string             `json:"mode,omitempty"`
@@ -21,8 +21,8 @@ type Patch struct {
 	Inspect         *bool               `json:"inspect,omitempty"`
 }
 
-// Patched returns spec with the fields of p changed. What only the old type or mode
-// has goes with it, unless p asks for it.
+// Patched returns spec with the changes in p. Fields that only the old type or mode has are
+// removed, unless p sets them.
 func (spec Tunnel) Patched(p Patch) Tunnel {
 	want := spec
 	set(&want.Type, p.Type)

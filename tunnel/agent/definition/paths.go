@@ -46,7 +46,7 @@ func normalPaths(guard origin.Guard, paths []Path, web bool) ([]Path, *refusal.E
 	return paths, nil
 }
 
-// OfPath is an error about a field of the tunnel as one about that of its path.
+// OfPath turns an error about a field of a tunnel into one about the same field of its path.
 func OfPath(path string, err *refusal.Error) *refusal.Error {
 	return refusal.Invalid("paths", "%s of %s: %s", err.Field, path, strings.TrimPrefix(err.Message, err.Field+": "))
 }

@@ -13,18 +13,18 @@ import (
 	"adit/tunnel/wire"
 )
 
-// maxPolicy bounds a policy that a tunnel brings, in bytes: a longer one, sealed, would
-// not reach the other nodes of a relay before the tunnel does.
+// maxPolicy is the largest size of a policy supplied with a tunnel, in bytes: a longer one, sealed,
+// would not reach the relay's other nodes before the tunnel does.
 const maxPolicy = 32 << 10
 
-// maxUsers is how many users the relay takes. Hashing a password takes some 0.05 s.
+// maxUsers is how many users the relay accepts. Hashing a password takes about 0.05 s.
 const maxUsers = 100
 
-// maxPassword is the most of a password that bcrypt looks at, in bytes.
+// maxPassword is how many bytes of a password bcrypt uses.
 const maxPassword = 72
 
-// normalPolicy is a policy without white space and with its passwords hashed, since it
-// is kept; nil for one that lets everybody in. All else of it is the relay's to judge.
+// normalPolicy returns a policy without white space and with its passwords hashed, because it is
+// stored; nil for one that admits everybody. Judging the rest is left to the relay.
 func normalPolicy(document json.RawMessage) (json.RawMessage, *refusal.Error) {
 	switch {
 	case len(document) == 0:
@@ -63,20 +63,20 @@ func policyTooLong() *refusal.Error {
 	return refusal.Invalid("policy", "is over %d KiB, which is too much to begin with", maxPolicy>>10)
 }
 
-// policyUsers is the field of a policy that has its users.
+// policyUsers is the field of a policy that contains its users.
 const policyUsers = "basic_auth"
 
-// Cost of argon2id: some 0.03 s for a password.
+// Cost of argon2id: about 0.03 s for a password.
 const (
 	argonMemory = 19 << 10 // KiB
 	argonTime   = 2
 )
 
-// withSteadyHashes returns spec with the passwords of its policy hashed so that the same
-// password has the same hash each time: what is declared is read again and again, and a
-// policy that is as it was must be seen to be. The salt is of the user, the tunnel's name
-// and the agent's instance, which is random, and so it is nobody else's; but for agents
-// that share a name, whose policies would replace each other.
+// withSteadyHashes returns spec with the passwords of its policy hashed so that the same password
+// always has the same hash. Declarations are read again and again, and an unchanged policy must be
+// recognised as such. The salt is derived from the user, the tunnel's name and the agent's
+// instance, which is random, so nobody else has the same salt, except agents that share a name,
+// whose policies would replace each other.
 func (spec Tunnel) withSteadyHashes(instance string) (Tunnel, *refusal.Error) {
 	var fields map[string]json.RawMessage
 	if len(spec.Policy) > maxPolicy || json.Unmarshal(spec.Policy, &fields) != nil || fields[policyUsers] == nil {
@@ -104,8 +104,8 @@ func (spec Tunnel) withSteadyHashes(instance string) (Tunnel, *refusal.Error) {
 	return spec, nil
 }
 
-// hashPasswords is a list of users with a hash in place of each password. What is no
-// such list is left to the relay, which says what is wrong.
+// hashPasswords returns a list of users with a hash in place of each password. Anything that is not
+// such a list is left to the relay, which says what is wrong.
 func hashPasswords(list json.RawMessage, hash func(user, password string) (string, error)) (json.RawMessage, *refusal.Error) {
 	var users []map[string]json.RawMessage
 	if json.Unmarshal(list, &users) != nil || len(users) > maxUsers {

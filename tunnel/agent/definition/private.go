@@ -8,8 +8,8 @@ import (
 	"adit/tunnel/wire"
 )
 
-// checkPrivate checks what of a spec depends on whether its mode is private, and
-// returns it with those fields in their usual form.
+// checkPrivate checks those fields of a spec that depend on whether its mode is private, and
+// returns it with them in canonical form.
 func checkPrivate(spec Tunnel) (Tunnel, *refusal.Error) {
 	if len(spec.Visitors) == 0 {
 		spec.Visitors = nil

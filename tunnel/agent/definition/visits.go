@@ -11,17 +11,16 @@ import (
 // maxVisits bounds the declared visits.
 const maxVisits = 100
 
-// Visit is an address on this machine whose connections, or packets, are led to another
-// client's private tunnel. Only a loopback one may be: no other machine is to use this
-// agent's right to visit.
+// Visit is an address on this machine whose connections, or packets, are led to another client's
+// private tunnel. Only loopback addresses are valid, so that no other machine can use this agent's
+// right to visit.
 type Visit struct {
 	Tunnel string `json:"tunnel"` // CLIENT/NAME
 	Type   string `json:"type"`   // the tunnel's: wire.TypeTCP or wire.TypeUDP; empty: tcp
 	Listen string `json:"listen"` // a port, or a loopback address with one
 }
 
-// CheckVisits returns specs in their usual form, or a *DeclareError that says which is
-// wrong.
+// CheckVisits returns specs in canonical form, or a *DeclareError that says which is wrong.
 func CheckVisits(specs []Visit) ([]Visit, error) {
 	out := make([]Visit, 0, len(specs))
 	for i, spec := range specs {

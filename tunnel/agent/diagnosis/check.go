@@ -1,6 +1,6 @@
-// Package diagnosis looks at the way between this machine and a relay: whether both
-// transports lead there, whether the relay answers on a session, and how fast it is. It
-// says what it tried, what that showed and what to do, and changes nothing.
+// Package diagnosis examines the path between this machine and a relay: whether both transports get
+// through, whether the relay answers on a session, and how fast the path is. It says what it tried,
+// what it found and what to do, and changes nothing.
 package diagnosis
 
 import (
@@ -27,7 +27,7 @@ type Check struct {
 	Advice string `json:"advice"` // what to do; empty if ok
 }
 
-// What a Check can come to.
+// The results of a Check.
 const (
 	OK      = "ok"
 	Warning = "warning"
@@ -35,11 +35,11 @@ const (
 	Skipped = "skipped"
 )
 
-// checkTime is how long one look at the network may take.
+// checkTime is how long one network check may take.
 const checkTime = 8 * time.Second
 
-// Transports makes a session with the relay of token at addr over each transport, and
-// closes it. It says no Hello.
+// Transports makes a session with the relay of token at addr over each transport, and closes it
+// without sending Hello.
 func Transports(ctx context.Context, dial func(context.Context, link.DialConfig) (link.Session, error), token wire.Token, addr string) []Check {
 	try := func(over link.Transport) Check { return transport(ctx, dial, token, addr, over) }
 	udp, tls := try(link.DTLS), try(link.TLS)
@@ -85,7 +85,7 @@ func portOf(addr string) string {
 	return port
 }
 
-// Answer asks the relay for an answer on a session.
+// Answer checks whether the relay answers on a session.
 func Answer(ctx context.Context, s *session.Session) Check {
 	c := Check{Name: "relay_answers", Status: OK, Tried: "ask the relay for an answer"}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)

@@ -12,29 +12,29 @@ import (
 	"adit/tunnel/link"
 )
 
-// speedTime is how long the measurement of one transport may take, both ways.
+// speedTime is how long the measurement of one transport may take, for both directions.
 const speedTime = 6 * goodput.Time
 
-// Speed is how fast the way between this machine and the relay is over one transport.
+// Speed is the speed of the path between this machine and the relay over one transport.
 type Speed struct {
 	Transport string  `json:"transport"` // dtls or tls
 	InUse     bool    `json:"in_use"`    // whether the session runs over it now
 	RTTMillis float64 `json:"rtt_ms"`    // 0 if not measured
-	// PerSecond are bytes a second, which a tunnel gets if nothing else moves and the
-	// local service is fast; 0 if not measured.
+	// PerSecond are bytes per second, which a tunnel reaches if nothing else moves and the local
+	// service is fast; 0 if not measured.
 	PerSecond traffic.Bytes `json:"bytes_per_second"`
-	// Error says why something was not measured; empty if all was.
+	// Error says why something was not measured; empty if everything was.
 	Error string `json:"error"`
 }
 
-// Speeds are those of both transports, DTLS first.
+// Speeds are the speeds of both transports, DTLS first.
 type Speeds struct {
 	Items []Speed `json:"items"`
-	// Advice says what to do; empty if the transport in use is right.
+	// Advice says what to do; empty if the transport in use is the right one.
 	Advice string `json:"advice"`
 }
 
-// Way is a way to a relay whose speed is measured.
+// Way is a way to a relay whose speed is to be measured.
 type Way struct {
 	Dialer  *session.Dialer
 	Addr    string          // the relay's
@@ -43,8 +43,7 @@ type Way struct {
 	Set     link.Transport  // that is configured
 }
 
-// Speeds moves bytes between this machine and the relay, over each transport and each
-// way.
+// Speeds moves bytes between this machine and the relay, over each transport and in each direction.
 func (w Way) Speeds(ctx context.Context) Speeds {
 	var list []Speed
 	for _, w.Joining.Over = range []link.Transport{link.DTLS, link.TLS} {
@@ -55,8 +54,8 @@ func (w Way) Speeds(ctx context.Context) Speeds {
 	return Speeds{Items: list, Advice: speedAdvice(list[0], list[1], w.Set)}
 }
 
-// trial measures a transport by a session of its own: that in use may leave UDP for
-// TCP while it is measured.
+// trial measures a transport with a separate session: the one in use may move from UDP to TCP
+// during the measurement.
 func (w Way) trial(ctx context.Context, s *Speed) {
 	dialling, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -90,23 +89,23 @@ func (s *Speed) measure(ctx context.Context, l *session.Session) {
 }
 
 const (
-	// plenty is a speed with which there is nothing to mend, in bytes a second.
+	// plenty is a speed at which nothing needs to be improved, in bytes per second.
 	plenty = 16 << 20
-	// better is how much faster another transport has to be for a change to be worth
-	// it: figures of a moment vary.
+	// better is how much faster another transport has to be to make a change worthwhile: single
+	// measurements vary.
 	better = 1.5
 )
 
-// slowed reports whether a is too slow, one way, where b is faster.
+// slowed reports whether a is too slow in one direction, in which b is faster.
 func slowed(a, b int64) bool { return a < plenty && float64(b) > better*float64(a) }
 
-// slower reports whether a is slowed one way, and b is not the other.
+// slower reports whether a is slowed in one direction, and b is not in the other.
 func slower(a, b traffic.Bytes) bool {
 	return (slowed(a.In, b.In) || slowed(a.Out, b.Out)) && !slowed(b.In, a.In) && !slowed(b.Out, a.Out)
 }
 
-// speedAdvice says whether another transport would be better than what is set, or in
-// use. Some networks let UDP through, but little of it.
+// speedAdvice says whether another transport would be better than the configured one, or the one in
+// use. Some networks let UDP through, but only a little of it.
 func speedAdvice(dtls, tls Speed, set link.Transport) string {
 	if dtls.Error != "" || tls.Error != "" {
 		return ""

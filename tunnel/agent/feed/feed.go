@@ -1,6 +1,6 @@
-// Package feed numbers events and holds the newest of them for readers, who pull: one
-// that is slow, or was away, costs nothing, and is told how many it has missed. What
-// the events say is left to who publishes them.
+// Package feed numbers events and holds the newest of them for readers. Readers pull, so one that
+// is slow or was away costs nothing, and learns how many events it missed. What the events say is
+// left to the publisher.
 package feed
 
 import (
@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// size is how many events are held for readers that fell behind or went away for a
-// while.
+// size is how many events are held for readers that fell behind or were away for a while.
 const size = 2048
 
-// Event is one entry of a feed. IDs rise by one.
+// Event is one entry of a feed. Each event's ID is one higher than the previous one's.
 type Event struct {
 	ID   uint64    `json:"id"`
 	Type string    `json:"type"`
@@ -22,21 +21,21 @@ type Event struct {
 	Data any       `json:"data"`
 }
 
-// TypeMissed is the Type of an event whose Data is a Missed: the first that a reader
-// gets who could not resume in full.
+// TypeMissed is the Type of an event whose Data is a Missed. A reader that cannot resume without a
+// gap gets it first.
 const TypeMissed = "missed"
 
-// Missed tells a reader what the feed no longer holds. Its event's ID is that of the
-// last event lost, so the next one follows on.
+// Missed tells a reader what the feed no longer holds. Its event's ID is that of the last lost
+// event, so the next event follows directly.
 type Missed struct {
 	Missed uint64 `json:"missed"`
-	// Restarted is set if the id to resume from is of another daemon; Missed
-	// then counts what is lost of this one's alone.
+	// Restarted is set if the id to resume from belongs to another daemon; Missed then counts only
+	// the lost events of this one.
 	Restarted bool `json:"restarted,omitempty"`
 }
 
-// Feed numbers events and holds the newest. Readers pull, so that a slow one
-// costs nothing but its own gaps.
+// Feed numbers events and holds the newest. Readers pull, so a slow reader causes gaps only for
+// itself.
 type Feed struct {
 	mu      sync.Mutex
 	ring    []Event
@@ -45,20 +44,20 @@ type Feed struct {
 	changed chan struct{} // closed by the next event; nil while nobody waits
 }
 
-// New returns the feed of a run that starts at a time.
+// New returns the feed of a run that started at the given time.
 func New(start time.Time) *Feed { return begin(newBase(start)) }
 
-// begin returns a feed whose ids come after base.
+// begin returns a feed whose ids start after base.
 func begin(base uint64) *Feed { return &Feed{base: base, last: base} }
 
-// newBase is where the ids of a run begin that starts at a time: above those of
-// earlier runs, as long as the clock goes on, and else, as on a machine without a
-// clock of its own, by chance among 2^21, so that another run's are none of its
-// own. JavaScript can count them: they are below 2^53 until the year 2106.
+// newBase returns where the ids of a run begin that starts at the given time. As long as the clock
+// advances, they are above those of earlier runs. Otherwise, as on a machine without a hardware
+// clock, they are random among 2^21, so that ids of another run are not mistaken for this one's.
+// JavaScript can represent them: they are below 2^53 until the year 2106.
 func newBase(at time.Time) uint64 { return uint64(at.Unix())<<21 | rand.Uint64N(1<<21) }
 
-// Publish adds an event. Data with a method Data() any is what that returns when the
-// event is read.
+// Publish adds an event. If data has a method Data() any, that is called when the event is read,
+// and its result is used instead.
 func (f *Feed) Publish(kind string, data any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,11 +74,11 @@ func (f *Feed) Publish(kind string, data any) {
 	}
 }
 
-// later is data that is made when its event is read.
+// later is data that is computed when its event is read.
 type later interface{ Data() any }
 
-// after returns the event that follows id, or what was missed in its place; or a
-// channel that is closed when there is one.
+// after returns the event that follows id, or what was missed in its place, or else a channel that
+// is closed when there is one.
 func (f *Feed) after(id uint64) (Event, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,15 +99,14 @@ func (f *Feed) after(id uint64) (Event, <-chan struct{}) {
 	return f.ring[(id-f.base)%size], nil
 }
 
-// Subscription is one reader's place in a feed. It holds nothing that
-// must be closed, and belongs to one goroutine.
+// Subscription is one reader's position in a feed. It holds nothing that must be closed, and must
+// not be used concurrently.
 type Subscription struct {
 	feed *Feed
 	id   uint64 // of the last event given out
 }
 
-// Subscribe begins after the event with the id after; nil begins with what comes
-// next.
+// Subscribe starts after the event with the id after; if nil, with the next one.
 func (f *Feed) Subscribe(after *uint64) *Subscription {
 	s := &Subscription{feed: f}
 	if after != nil {
@@ -121,11 +119,11 @@ func (f *Feed) Subscribe(after *uint64) *Subscription {
 	return s
 }
 
-// Last is the id of the last event that was given out or passed over.
+// Last returns the id of the last event returned or skipped.
 func (s *Subscription) Last() uint64 { return s.id }
 
-// Next waits for the next event. A reader that is too slow gets one of TypeMissed
-// in place of what it lost. It returns ctx's error if ctx ends first.
+// Next waits for the next event. A reader that is too slow gets an event of TypeMissed in place of
+// those it lost. If ctx ends first, Next returns ctx's error.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		e, changed := s.feed.after(s.id)

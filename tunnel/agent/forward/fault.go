@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// firstLook and lastLook are how long a local service that was not reached is left
-	// alone before it is tried again: twice as long each time.
+	// firstLook and lastLook are the shortest and longest pause before a local service that could
+	// not be reached is tried again; the pause doubles each time.
 	firstLook = 2 * time.Second
 	lastLook  = time.Minute
-	// looksAtOnce bounds the services that are tried at the same time.
+	// looksAtOnce limits how many services are tried at the same time.
 	looksAtOnce = 8
 )
 
-// reached notes whether a route's local service was.
+// reached records whether a route's local service was reached.
 func (f *Forwarder) reached(r *route, err error) {
 	if !r.fault.note(err) {
 		return
@@ -30,8 +30,8 @@ func (f *Forwarder) reached(r *route, err error) {
 	}
 }
 
-// LookAgain has KeepLooking begin anew, as when a tunnel runs again whose service was
-// not reached and has not been tried since it was stopped.
+// LookAgain makes KeepLooking start over. It is called, for example, when a tunnel runs again whose
+// service could not be reached and has not been tried since the tunnel was stopped.
 func (f *Forwarder) LookAgain() {
 	select {
 	case f.faults <- struct{}{}:
@@ -39,9 +39,9 @@ func (f *Forwarder) LookAgain() {
 	}
 }
 
-// KeepLooking tries the services that were not reached until they are, so that the page
-// need not wait for a visitor to say that all is well, until ctx ends. It sleeps while
-// there are none. running returns the tunnels to look at.
+// KeepLooking retries services that could not be reached until they can be, so that the page shows
+// the recovery without waiting for a visitor. It runs until ctx ends, and sleeps while there is
+// nothing to try. running returns the tunnels to check.
 func (f *Forwarder) KeepLooking(ctx context.Context, running func() []*Tunnel) {
 	next := time.NewTimer(time.Hour)
 	defer next.Stop()
@@ -83,8 +83,8 @@ func (f *Forwarder) lookOnce(ctx context.Context, running []*Tunnel) (left bool)
 	return down.Load()
 }
 
-// faulty are the routes of tunnels whose services were not reached and can be tried:
-// one of datagrams answers to its own visitors alone.
+// faulty returns the routes of tunnels whose services could not be reached and can be tried: a
+// datagram service only answers its own visitors.
 func faulty(running []*Tunnel) (list []*route) {
 	for _, t := range running {
 		own := t.route.Load()

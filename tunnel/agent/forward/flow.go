@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// maxQueued and maxQueuedBytes bound what is kept of a flow until it is known
-	// at which address its origin is.
+	// maxQueued and maxQueuedBytes limit what is kept of a flow until the address of its origin is
+	// known.
 	maxQueued      = 16
 	maxQueuedBytes = 128 << 10
-	// refusalWait is how long after a packet a refusal of it can be expected.
+	// refusalWait is how long after a packet its refusal may still arrive.
 	refusalWait = time.Second
 )
 
-// errWithheld is why a visitor of a udp tunnel has not got all answers.
+// errWithheld is why a visitor of a udp tunnel did not get all answers.
 var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
 
-// flowKey names a visitor of a udp tunnel within a session.
+// flowKey identifies a visitor of a udp tunnel within a session.
 type flowKey struct{ endpoint, number uint32 }
 
 // flow is one visitor of a udp tunnel.
@@ -67,7 +67,7 @@ func (f *flow) abort() {
 	}
 }
 
-// unheard notes that the service cannot be reached now; it may be again.
+// unheard records that the service cannot be reached now; it may be reachable again later.
 func (f *flow) unheard(by *Forwarder, err error) {
 	why := f.route.service.Unreached(err).Error()
 	f.why.Store(&why)
@@ -75,15 +75,15 @@ func (f *flow) unheard(by *Forwarder, err error) {
 	by.trouble(f.route, why)
 }
 
-// notPassed notes that the relay did not pass an answer on. It says so once.
+// notPassed records that the relay did not pass an answer on. It reports this once.
 func (f *flow) notPassed(by *Forwarder) {
 	if !f.withheld.Swap(true) {
 		by.trouble(f.route, errWithheld.Error())
 	}
 }
 
-// keep keeps the visitor's packets for a socket that is yet to come, as far as
-// there is room. f.mu is held.
+// keep stores the visitor's packets for a socket that does not exist yet, as far as there is room.
+// f.mu is held.
 func (f *flow) keep(payloads [][]byte) {
 	now := monotime.Now()
 	if f.outlet != nil && len(f.queued) > 0 && now-f.since > refusalWait {
@@ -101,8 +101,8 @@ func (f *flow) keep(payloads [][]byte) {
 	}
 }
 
-// settle notes whether the flow's socket is at the right address, as far as one
-// can know: what was sent to it is then no more kept for another. f.mu is held.
+// settle records whether the flow's socket is at the right address, as far as this can be known:
+// what was sent to it is then no longer kept for another. f.mu is held.
 func (f *flow) settle(sure bool) {
 	f.unsure, f.since = !sure, monotime.Now()
 	if sure {
@@ -110,7 +110,7 @@ func (f *flow) settle(sure bool) {
 	}
 }
 
-// answered notes that the origin is where the flow's packets go.
+// answered records that the origin is where the flow's packets go.
 func (f *flow) answered() {
 	if f.origins.Sole() {
 		return
@@ -122,8 +122,8 @@ func (f *flow) answered() {
 	f.tunnel.heard.Store(&addr)
 }
 
-// moves reports whether the flow, which was refused, is to try another address.
-// If not, what was refused is given up.
+// moves reports whether the flow, which was refused, should try another address. If not, what was
+// refused is dropped.
 func (f *flow) moves() bool {
 	move := f.origins.Next()
 	f.mu.Lock()
@@ -136,25 +136,24 @@ func (f *flow) moves() bool {
 	return move
 }
 
-// answers are what a flow's origin has sent.
+// answers are packets that a flow's origin has sent.
 type answers struct {
 	count   uint16
 	scratch []byte
 }
 
-// maxFailures is how many errors in a row the packets that waited for the
-// origin's name may cause, and more.
+// maxFailures is more errors in a row than the packets that waited for the origin's name can cause.
 const maxFailures = 4 * maxQueued
 
-// streak tells an ICMP message, of which each packet sent may cause one, from
-// a socket that fails at every read.
+// streak distinguishes ICMP messages, of which each packet sent may cause one, from a socket that
+// fails at every read.
 type streak struct {
 	used   int64 // when a packet had last passed at the first of the errors
 	errors int
 }
 
-// lasts counts an error, and reports whether so many came without a packet in
-// between that no packet can be their cause.
+// lasts counts an error, and reports whether there were so many without a packet in between that
+// packets cannot be their cause.
 func (s *streak) lasts(used int64) bool {
 	if used != s.used {
 		*s = streak{used: used}

@@ -78,7 +78,7 @@ func (s *Session) receiveDatagrams(ctx context.Context) {
 	})
 }
 
-// told takes what the relay says of a flow.
+// told handles a message of the relay about a flow.
 func (fs *flows) told(ctx context.Context, key flowKey, d wire.Flow) {
 	if d.Kind == wire.FlowClose {
 		fs.past.Add(key)
@@ -116,8 +116,8 @@ func (fs *flows) abort() {
 	}
 }
 
-// deliver hands a visitor's packets to the origin. Like the network, it drops
-// what it cannot.
+// deliver passes a visitor's packets to the origin. Like the network, it drops what it cannot
+// deliver.
 func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 	f := fs.get(key)
 	if f == nil || f.ended.Load() {
@@ -127,8 +127,8 @@ func (fs *flows) deliver(ctx context.Context, key flowKey, payloads [][]byte) {
 	}
 	f.used.Store(int64(monotime.Now()))
 	udpbatch.Passed(len(payloads))
-	// Counted and heard before the origin can answer: nobody sees an answer
-	// without its question.
+	// Count and show them before the origin can answer, so that nobody sees an answer without its
+	// question.
 	for _, payload := range payloads {
 		f.tunnel.counters.In(len(payload))
 		fs.passed.In(len(payload))
@@ -155,8 +155,8 @@ func (fs *flows) write(f *flow, o *origin.Outlet, payloads [][]byte) {
 	fs.active()
 }
 
-// start makes the flow of key, of a visitor who may not be known; nil if there is no such
-// tunnel, or the relay has ended the flow.
+// start creates the flow for key, whose visitor may be unknown; nil if there is no such tunnel, or
+// if the relay has ended the flow.
 func (fs *flows) start(ctx context.Context, key flowKey, who wire.From) *flow {
 	if fs.past.Has(key) {
 		return nil
@@ -208,7 +208,7 @@ func (fs *flows) over() bool {
 	}
 }
 
-// put makes f the flow of its key, in the place of another if there are too many.
+// put makes f the flow for its key, and removes another if there are too many.
 func (fs *flows) put(f *flow) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -222,7 +222,7 @@ func (fs *flows) put(f *flow) {
 	f.seen, f.place = f.used.Load(), fs.order.PushBack(f)
 }
 
-// remove forgets a flow that is over.
+// remove forgets a flow that has ended.
 func (fs *flows) remove(f *flow) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -236,9 +236,9 @@ func (fs *flows) dropLocked(f *flow) {
 	fs.order.Remove(f.place)
 }
 
-// evict ends a flow that has been silent for long: the first in turn of which no
-// packet has passed since it was looked at last. Those of which one has are passed
-// over, once for that. fs.mu is held.
+// evict ends a flow that has been silent for long: the first in turn through which no packet has
+// passed since it was last examined. Flows through which one has passed go to the end of the queue.
+// fs.mu is held.
 func (fs *flows) evict() {
 	for range fs.order.Len() {
 		f := fs.order.Front().Value.(*flow)
@@ -254,8 +254,8 @@ func (fs *flows) evict() {
 	f.abort()
 }
 
-// run connects a flow to its origin and carries the answers, until the flow has
-// been idle or was ended.
+// run connects a flow to its origin and carries the answers until the flow has been idle or was
+// ended.
 func (fs *flows) run(ctx context.Context, f *flow) {
 	var err error
 	f.origins, err = fs.origins.Choose(ctx, f.route.service, f.tunnel.heard.Load())
@@ -274,9 +274,8 @@ func (fs *flows) run(ctx context.Context, f *flow) {
 	}
 }
 
-// carry takes the origin's packets to the visitor, until the flow has been idle
-// or was ended, or its socket can no more be read. It reports whether the origin
-// is to be tried at another address.
+// carry passes the origin's packets to the visitor until the flow has been idle or was ended, or
+// its socket can no longer be read. It reports whether to try the origin at another address.
 func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, from originReader) (again bool) {
 	heard, seen := false, f.used.Load()
 	wait := flowIdle
@@ -342,8 +341,8 @@ func (fs *flows) carry(ctx context.Context, f *flow, conn readDeadliner, from or
 	}
 }
 
-// strayed reports whether the name of the flow's origin leads elsewhere by now, and
-// has the flow go there.
+// strayed reports whether the name of the flow's origin now leads elsewhere, and redirects the flow
+// there.
 func (fs *flows) strayed(ctx context.Context, f *flow) bool {
 	if !fs.origins.Follow(ctx, &f.origins, f.tunnel.heard.Load()) {
 		return false
@@ -354,8 +353,7 @@ func (fs *flows) strayed(ctx context.Context, f *flow) bool {
 	return true
 }
 
-// connect opens a socket to the address that is to be tried, and sends what has
-// waited for it.
+// connect opens a socket to the address to try, and sends what has waited for it.
 func (fs *flows) connect(f *flow) (*origin.Outlet, error) {
 	o, err := f.origins.Open()
 	if err != nil {
@@ -381,7 +379,7 @@ func (fs *flows) connect(f *flow) (*origin.Outlet, error) {
 	return o, nil
 }
 
-// answer sends what has come of a flow's origin, together.
+// answer sends what has arrived from a flow's origin, together.
 func (fs *flows) answer(f *flow, list [][]byte) (err error) {
 	session, out := fs.session, &f.out
 	udpbatch.Passed(len(list))
@@ -391,7 +389,8 @@ func (fs *flows) answer(f *flow, list [][]byte) (err error) {
 	}
 	for _, payload := range list {
 		out.count++
-		// Counted before the visitor can have it, as all that reads the counters expects.
+		// Count it before the visitor can receive it, as everything that reads the counters
+		// expects.
 		f.tunnel.counters.Out(len(payload))
 		fs.passed.Out(len(payload))
 		f.tap.FromOrigin(payload)

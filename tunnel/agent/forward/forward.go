@@ -1,8 +1,7 @@
-// Package forward leads the visitors whom the relay sends over a session to the local
-// services of tunnels, as streams or as flows of datagrams, and shows the inspector
-// what passes. It notes which services are not reached, and tries them until they are.
-// Which tunnels there are, and which numbers they have on a session, it is told; how a
-// service is reached is left to package origin.
+// Package forward leads the visitors that the relay sends over a session to the local services of
+// tunnels, as streams or as flows of datagrams, and shows the traffic to the inspector. It records
+// which services cannot be reached and retries them until they can. It is told which tunnels there
+// are and their numbers on a session; how to reach a service is left to package origin.
 package forward
 
 import (
@@ -16,15 +15,15 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Config is what a Forwarder stands on; all of it is required.
+// Config is what a Forwarder needs; all fields are required.
 type Config struct {
 	Origins   *origin.Dialer
 	Inspector *inspect.Inspector
 	Logger    *slog.Logger
-	// Activity, which has room for one, gets a value when visitors came or went, when
-	// something passed, and when a service is reached that was not, or the other way.
+	// Activity, which must have room for one value, gets one when visitors come or go, when traffic
+	// passes, and when a service becomes reachable or unreachable.
 	Activity chan<- struct{}
-	// Complain is called with what kept a visitor of a tunnel from its service.
+	// Complain is called with the reason why a visitor of a tunnel did not reach its service.
 	Complain func(id, name, message string)
 }
 
@@ -47,10 +46,10 @@ func New(cfg Config) *Forwarder {
 	}
 }
 
-// Bytes counts what passed to and from all visitors.
+// Bytes counts the traffic of all visitors.
 func (f *Forwarder) Bytes() traffic.Bytes { return f.passed.Bytes() }
 
-// active tells of activity.
+// active signals activity.
 func (f *Forwarder) active() {
 	select {
 	case f.activity <- struct{}{}:
@@ -58,11 +57,11 @@ func (f *Forwarder) active() {
 	}
 }
 
-// trouble tells of what kept a visitor of r from its service.
+// trouble reports why a visitor of r did not reach its service.
 func (f *Forwarder) trouble(r *route, message string) { f.complain(r.id, r.name, message) }
 
-// dial connects to a route's local service for a stream of that kind, and sends header,
-// if there is one, before all else. Its errors are for people to read.
+// dial connects to a route's local service for a stream of that kind. If there is a header, it is
+// sent before everything else. Its errors are written for people.
 func (f *Forwarder) dial(ctx context.Context, r *route, kind wire.StreamKind, header []byte) (splice.HalfCloser, error) {
 	conn, err := f.origins.Dial(ctx, r.service, header, kind == wire.StreamRaw) // on which the edge speaks HTTP/2
 	if ctx.Err() == nil {                                                       // else it was not waited for

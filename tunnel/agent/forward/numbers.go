@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// numbers are those by which the relay speaks of tunnels on a session.
+// numbers are the numbers by which the relay refers to tunnels on a session.
 type numbers struct {
 	mu      sync.Mutex
 	tunnels map[uint32]*Tunnel
 	added   chan struct{} // closed by the next added number; nil while nobody waits
 }
 
-// Register makes t the tunnel of number.
+// Register assigns number to t.
 func (n *numbers) Register(number uint32, t *Tunnel) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -25,7 +25,7 @@ func (n *numbers) Register(number uint32, t *Tunnel) {
 	}
 }
 
-// Unregister has number be no tunnel's, if it is t's.
+// Unregister frees number, if it is assigned to t.
 func (n *numbers) Unregister(number uint32, t *Tunnel) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -34,9 +34,9 @@ func (n *numbers) Unregister(number uint32, t *Tunnel) {
 	}
 }
 
-// lookup returns the tunnel of number and the era of its connections: if it is
-// withdrawn from now on, they are cut after that. A visitor may be faster than
-// the grant that announced it, so it waits a little.
+// lookup returns the tunnel with the given number and the era of its connections: if the tunnel is
+// withdrawn from now on, they are cut afterwards. A visitor may arrive before the grant that
+// announced the tunnel, so lookup waits a little.
 func (n *numbers) lookup(ctx context.Context, number uint32) (*Tunnel, int) {
 	timer := time.NewTimer(3 * time.Second)
 	defer timer.Stop()
@@ -55,8 +55,8 @@ func (n *numbers) lookup(ctx context.Context, number uint32) (*Tunnel, int) {
 	}
 }
 
-// find is lookup without waiting. Where there is no such tunnel, added is closed
-// by the next that comes.
+// find is like lookup without waiting. If there is no such tunnel, added is closed when the next
+// one is registered.
 func (n *numbers) find(number uint32) (t *Tunnel, era int, added <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +69,7 @@ func (n *numbers) find(number uint32) (t *Tunnel, era int, added <-chan struct{}
 	return nil, 0, n.added
 }
 
-// Forget has no number be t's, and reports whether one was.
+// Forget frees all numbers of t, and reports whether there were any.
 func (n *numbers) Forget(t *Tunnel) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,7 +78,7 @@ func (n *numbers) Forget(t *Tunnel) bool {
 	return len(n.tunnels) < before
 }
 
-// Tunnels returns those that have numbers.
+// Tunnels returns the tunnels that have numbers.
 func (n *numbers) Tunnels() map[*Tunnel]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,11 +17,11 @@ import (
 	"adit/tunnel/wire"
 )
 
-// replayTime is how long a repeated request may take.
+// replayTime is how long a replayed request may take.
 const replayTime = 30 * time.Second
 
-// Replay sends again, which repeats the request id, to the origin of t, and returns the
-// new entry. Its errors are refusals.
+// Replay sends again, a repeat of the recorded request id, to the origin of t, and returns the new
+// entry. Its errors are refusals.
 func (f *Forwarder) Replay(ctx context.Context, t *Tunnel, id string, again inspect.Repeat) (inspect.Detail, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
@@ -67,11 +67,10 @@ func (f *Forwarder) Replay(ctx context.Context, t *Tunnel, id string, again insp
 	return inspect.Detail{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "the inspector did not keep the repeated request"}
 }
 
-// repeatHTTP sends a request to origin by HTTP/1.1, and reads the whole answer.
-// tap hears both.
+// repeatHTTP sends a request to origin over HTTP/1.1, and reads the whole response. tap hears both.
 func repeatHTTP(origin net.Conn, tap *inspect.Tap, raw []byte) error {
 	tap.FromVisitor(raw)
-	// Large bodies and early answers pass each other.
+	// Large bodies and early responses can overlap.
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _, _ = io.Copy(origin, bytes.NewReader(raw)) }) // an origin may answer without reading all

@@ -13,14 +13,13 @@ import (
 	"adit/tunnel/agent/inspect"
 )
 
-// repeatsByHTTP2 reports whether a request is repeated by HTTP/2, as the edge
-// would send it.
+// repeatsByHTTP2 reports whether a request is replayed over HTTP/2, as the edge would send it.
 func repeatsByHTTP2(of definition.Tunnel, again inspect.Repeat) bool {
 	return of.LocalScheme == definition.SchemeH2C || again.HTTP2 && strings.HasPrefix(again.ContentType, "application/grpc")
 }
 
-// repeatHTTP2 sends a request, as it would be in HTTP/1.1, to origin by HTTP/2,
-// and reads the whole answer. tap hears both.
+// repeatHTTP2 sends a request, given in HTTP/1.1 form, to origin over HTTP/2, and reads the whole
+// response. tap hears both.
 func repeatHTTP2(ctx context.Context, origin net.Conn, tap *inspect.Tap, raw []byte) error {
 	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 	if err != nil {
@@ -50,7 +49,7 @@ func repeatHTTP2(ctx context.Context, origin net.Conn, tap *inspect.Tap, raw []b
 	return err
 }
 
-// heardConn is a connection to an origin that a tap hears.
+// heardConn is a connection to an origin, heard by a tap.
 type heardConn struct {
 	net.Conn
 	tap *inspect.Tap

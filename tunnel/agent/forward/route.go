@@ -11,8 +11,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// route is what forwarding needs to know of a tunnel. It is never changed, but for
-// undone.
+// route is what forwarding needs to know about a tunnel. It never changes, except for undone.
 type route struct {
 	id, name string
 	spec     definition.Tunnel
@@ -46,7 +45,7 @@ func newRoute(id string, want definition.Tunnel) *route {
 	return r
 }
 
-// fork returns the route of a path, which is as if its service were the tunnel's.
+// fork returns the route of a path, as if the path's service were the tunnel's.
 func (r *route) fork(p definition.Path) *route {
 	of := *r
 	of.path, of.forks, of.fault = p.Path, nil, new(fault)
@@ -58,8 +57,7 @@ func (r *route) fork(p definition.Path) *route {
 	return &of
 }
 
-// at returns the route of a path, and r itself for none; nil if the tunnel has no
-// such path.
+// at returns the route of a path, or r itself for no path; nil if the tunnel has no such path.
 func (r *route) at(path string) *route {
 	if path == "" {
 		return r
@@ -72,8 +70,7 @@ func (r *route) at(path string) *route {
 	return nil
 }
 
-// led returns the route of a request that a visitor makes, in HTTP/1.1, and the
-// request as its service gets it.
+// led returns the route of a visitor's HTTP/1.1 request, and the request as its service gets it.
 func (r *route) led(request []byte) (*route, []byte) {
 	line, rest, _ := bytes.Cut(request, []byte("\r\n"))
 	parts := strings.Split(string(line), " ")
@@ -109,7 +106,7 @@ func (r *route) led(request []byte) (*route, []byte) {
 
 const prefixHeader = "X-Forwarded-Prefix"
 
-// faultText is why the service of a tunnel, or of one of its paths, was not reached.
+// faultText says why the service of a tunnel, or of one of its paths, could not be reached.
 func (r *route) faultText() string {
 	for _, of := range append([]*route{r}, r.forks...) {
 		if text := of.fault.text(); text != "" {
@@ -122,10 +119,11 @@ func (r *route) faultText() string {
 	return ""
 }
 
-// fault is why a local service was not reached last; nil if it was, or nobody tried.
+// fault is why a local service could not be reached most recently; nil if it was reached, or if
+// nobody tried.
 type fault struct{ why atomic.Pointer[string] }
 
-// note notes how a try to reach the service ended, and reports whether that is news.
+// note records how an attempt to reach the service ended, and reports whether that is news.
 func (f *fault) note(err error) bool {
 	was := f.why.Load()
 	if err == nil {

@@ -7,7 +7,7 @@ import (
 	"adit/tunnel/link"
 )
 
-// Session forwards the visitors that come over one session.
+// Session forwards the visitors that arrive over one session.
 type Session struct {
 	numbers
 	by      *Forwarder
@@ -15,19 +15,19 @@ type Session struct {
 	own     OwnVisits
 }
 
-// OwnVisits take the packets of flows with which the agent itself visits. They are valid
-// until Bring returns, which must not wait.
+// OwnVisits receives the packets of the agent's own visits. They are valid until Bring returns,
+// which must not block.
 type OwnVisits interface {
 	Bring(number uint32, payloads [][]byte)
 }
 
-// Session returns what forwards the visitors of s, once Serve is called.
+// Session returns a Session that forwards the visitors of s once Serve is called.
 func (f *Forwarder) Session(s link.Session, own OwnVisits) *Session {
 	return &Session{numbers: numbers{tunnels: make(map[uint32]*Tunnel)}, by: f, session: s, own: own}
 }
 
-// Serve serves the visitors that the relay sends, until the session ends or ctx does,
-// and all of them are gone.
+// Serve serves the visitors that the relay sends, until the session or ctx ends and all of them are
+// gone.
 func (s *Session) Serve(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -20,17 +20,17 @@ import (
 
 const (
 	prefaceWait = 10 * time.Second
-	// lingering is how long an origin may be silent after the edge has closed a
-	// stream of HTTP requests: nobody may be reading any more. It is also how long
-	// the edge may take to read what an origin answered that has closed.
+	// lingering is how long an origin may be silent after the edge has closed a stream of HTTP
+	// requests: nobody may be reading any more. It is also how long the edge may take to read the
+	// response of an origin that has closed.
 	lingering = 30 * time.Second
-	// requestWait and maxUnserved bound what is read of a request that is not
-	// served, for the inspector.
+	// requestWait and maxUnserved limit how much of a request that is not served is read for the
+	// inspector.
 	requestWait = 250 * time.Millisecond
 	maxUnserved = 128 << 10
-	// noticeWait is how long an origin that resets its connection has to be found
-	// to take no more of a request, and answerWait how long after that, or after
-	// what the origin answered last, the edge has to end the stream by itself.
+	// noticeWait is how long it may take to find out that an origin that resets its connection
+	// accepts no more of a request. answerWait is how long after that, or after the origin's last
+	// response, the edge has to end the stream by itself.
 	noticeWait = 20 * time.Millisecond
 	answerWait = time.Second
 )
@@ -106,7 +106,7 @@ func (p *pipe) abort() {
 	})
 }
 
-// pipe copies both ways until both are over, for a visitor that came in era.
+// pipe copies in both directions until both have ended, for a visitor that came in era.
 func (f *Forwarder) pipe(p *pipe, era int, preface wire.Preface) {
 	t, stream, service := p.tunnel, p.stream, p.service
 	t.conns.add(p, p.route, era)
@@ -154,7 +154,7 @@ func (f *Forwarder) pipe(p *pipe, era int, preface wire.Preface) {
 		}
 	})
 	err := splice.Half(stream, service, func(b []byte) {
-		// Before the visitor can have it and ask how much there was.
+		// Before the visitor can receive it and ask how much there was.
 		t.counters.Out(len(b))
 		f.passed.Out(len(b))
 	}, func(b []byte) {
@@ -174,11 +174,11 @@ func (f *Forwarder) pipe(p *pipe, era int, preface wire.Preface) {
 	wg.Wait()
 }
 
-// hearOut lets the edge have the answer of an origin that has reset its connection
-// because it did not want the rest of the request, as a refusal of a large upload:
-// with the stream the answer would be given up, too (RFC 9112, section 9.6). Whether
-// it was that is seen by the next that the visitor sends, who may pause: so what was
-// answered a moment ago is waited for in any case.
+// hearOut lets the edge have the response of an origin that has reset its connection because it did
+// not want the rest of the request, such as when it refuses a large upload: ending the stream would
+// discard the response too (RFC 9112, section 9.6). Whether that was the reason shows only when the
+// visitor sends more, and the visitor may pause, so if a response came a moment ago, hearOut waits
+// in any case.
 func (p *pipe) hearOut(answered time.Time, spurned, copied <-chan struct{}) {
 	notice := time.NewTimer(max(noticeWait, time.Until(answered.Add(answerWait))))
 	defer notice.Stop()
@@ -191,8 +191,7 @@ func (p *pipe) hearOut(answered time.Time, spurned, copied <-chan struct{}) {
 	}
 }
 
-// tap returns what shows the inspector one connection; nil where nothing is to be
-// shown.
+// tap returns what shows one connection to the inspector; nil if nothing is to be shown.
 func (f *Forwarder) tap(r *route, preface wire.Preface) *inspect.Tap {
 	if !r.inspect {
 		return nil
@@ -207,9 +206,8 @@ func (f *Forwarder) tap(r *route, preface wire.Preface) *inspect.Tap {
 	return f.inspector.Flow(meta)
 }
 
-// notTaken shows the inspector a visitor whom the origin did not take. The
-// request comes with the preface, and what is not read of it before the edge has
-// its answer is gone.
+// notTaken shows the inspector a visitor that the origin did not accept. The request comes with the
+// preface; whatever has not been read of it before the edge gets its answer is lost.
 func (f *Forwarder) notTaken(r *route, preface wire.Preface, stream link.Stream, why error) {
 	tap := f.tap(r, preface)
 	if tap == nil {

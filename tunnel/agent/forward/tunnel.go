@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/agent/traffic"
 )
 
-// Tunnel leads its visitors to its local service. It is for several goroutines at once.
+// Tunnel leads its visitors to its local service. It is safe for concurrent use.
 type Tunnel struct {
 	id       string
 	route    atomic.Pointer[route]
@@ -19,17 +19,17 @@ type Tunnel struct {
 	heard atomic.Pointer[netip.AddrPort]
 }
 
-// NewTunnel returns a tunnel that leads as want, which is normalized, says.
+// NewTunnel returns a tunnel that leads where want, which must be normalised, says.
 func NewTunnel(id string, want definition.Tunnel) *Tunnel {
 	t := &Tunnel{id: id}
 	t.Lead(want)
 	return t
 }
 
-// Lead leads visitors that come from now on as want says. If that does not come to be,
-// another Lead is to follow, and then undo: it ends the connections of those who came
-// between. Else they would go on to where want would have led: the relay has the claim
-// of before, and uses their streams again.
+// Lead makes new visitors go where want says. If the change does not come about, the caller must
+// call Lead again with the old definition and then undo, which ends the connections of visitors
+// that came in between. They would otherwise keep going where want led, because the relay still has
+// the old claim and reuses their streams.
 func (t *Tunnel) Lead(want definition.Tunnel) (undo func()) {
 	r := newRoute(t.id, want)
 	t.route.Store(r)
@@ -39,25 +39,23 @@ func (t *Tunnel) Lead(want definition.Tunnel) (undo func()) {
 	}
 }
 
-// Local is where the local service is: host:port.
+// Local returns the local service's address, host:port.
 func (t *Tunnel) Local() string { return t.route.Load().service.String() }
 
-// Fault is why the service of the tunnel, or of one of its paths, was not reached last;
-// empty if it was, or nobody tried.
+// Fault returns why the service of the tunnel, or of one of its paths, could not be reached most
+// recently; empty if it was reached, or if nobody tried.
 func (t *Tunnel) Fault() string { return t.route.Load().faultText() }
 
 // Connections counts the tunnel's visitors.
 func (t *Tunnel) Connections() traffic.Connections { return t.counters.Connections() }
 
-// Bytes counts what passed.
+// Bytes counts the tunnel's traffic.
 func (t *Tunnel) Bytes() traffic.Bytes { return t.counters.Bytes() }
 
-// Cut ends the connections of all visitors, and of those whose origins are being
-// dialled.
+// Cut ends the connections of all visitors, including those whose origin is still being dialled.
 func (t *Tunnel) Cut() { t.conns.abort() }
 
-// CutStrays ends the connections by paths that are there no more, or lead to other
-// services now.
+// CutStrays ends connections by paths that no longer exist or that now lead to other services.
 func (t *Tunnel) CutStrays() {
 	t.conns.cut(func(r *route) bool { return r.path != "" && !t.leads(r) })
 }
@@ -75,16 +73,16 @@ type conns struct {
 	cuts int // how often all of them were
 }
 
-// era is for add. An era ends when the connections are cut: a visitor that came
-// before that does not stay.
+// era returns the value to pass to add. An era ends when the connections are cut: a visitor that
+// came before that does not stay.
 func (c *conns) era() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cuts
 }
 
-// add keeps p, of a visitor of r that came in era, until remove, or ends it if the
-// tunnel was cut, or its route was undone, while its origin was dialled.
+// add keeps p, of a visitor of r that came in era, until remove. It ends p if the tunnel was cut,
+// or its route was undone, while its origin was being dialled.
 func (c *conns) add(p interface{ abort() }, r *route, era int) {
 	c.mu.Lock()
 	late := c.cuts != era
@@ -114,7 +112,7 @@ func (c *conns) abort() {
 	c.cut(func(*route) bool { return true })
 }
 
-// cut cuts those of the routes that gone picks.
+// cut cuts the connections of the routes selected by gone.
 func (c *conns) cut(gone func(*route) bool) {
 	c.mu.Lock()
 	list := make([]interface{ abort() }, 0, len(c.open))

@@ -13,12 +13,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxDecoded bounds what a body becomes for viewing: a few bytes can be made to
-// say gigabytes.
+// maxDecoded limits the size of a body decoded for viewing: a few bytes can expand to gigabytes.
 const maxDecoded = 4 << 20
 
-// decode undoes a Content-Encoding for viewing. It returns what there is of a
-// body that was cut, and cut then. It is not ok if nothing could be undone.
+// decode undoes a Content-Encoding for viewing. For a body that was cut, it returns what there is,
+// and sets cut. ok is false if nothing could be decoded.
 func decode(encoding string, data []byte) (plain []byte, cut, ok bool) {
 	codings := strings.Split(encoding, ",")
 	if len(codings) > 3 {
@@ -52,7 +51,7 @@ func decoder(coding string, data []byte) (io.Reader, error) {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(bytes.NewReader(data))
 	case "deflate":
-		// The name means zlib; some servers send what is inside it.
+		// The name means zlib; some servers send the raw data inside it.
 		if r, err := zlib.NewReader(bytes.NewReader(data)); err == nil {
 			return r, nil
 		}

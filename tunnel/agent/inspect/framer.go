@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// maxHead is the largest head of a message that is understood, in bytes.
+// maxHead is the size of the largest message head that is understood, in bytes.
 const maxHead = 64 << 10
 
-// bodyKind tells how a body ends (RFC 9112 §6.3).
+// bodyKind says how a body ends (RFC 9112 §6.3).
 type bodyKind int
 
 const (
@@ -20,7 +20,7 @@ const (
 	rawBody   // no HTTP any more: an upgraded connection, or one that never was
 )
 
-// head is what framing needs to know of a message's head.
+// head is what framing needs to know about a message's head.
 type head struct {
 	first            []byte // the request line or the status line
 	length           int64  // Content-Length; -1 if absent
@@ -31,7 +31,7 @@ type head struct {
 
 var errHead = errors.New("it is not HTTP/1.1 as the inspector reads it")
 
-// parseHead reads the head of a request or a response; raw ends with an empty line.
+// parseHead parses the head of a request or a response; raw ends with an empty line.
 func parseHead(raw []byte, response bool) (head, error) {
 	h := head{length: -1}
 	line, rest, _ := bytes.Cut(raw, []byte("\n"))
@@ -81,7 +81,7 @@ func parseHead(raw []byte, response bool) (head, error) {
 	return h, nil
 }
 
-// methodName is string(b), without making a string of what is common.
+// methodName returns string(b), without allocating for common methods.
 func methodName(b []byte) string {
 	for _, name := range [...]string{"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"} {
 		if string(b) == name {
@@ -91,8 +91,8 @@ func methodName(b []byte) string {
 	return string(b)
 }
 
-// body is how the body of a message with this head ends, but for what its
-// request decides.
+// body returns how the body of a message with this head ends, apart from what its request
+// determines.
 func (h head) body(response bool) (bodyKind, int64) {
 	switch {
 	case h.chunked:
@@ -105,13 +105,13 @@ func (h head) body(response bool) (bodyKind, int64) {
 	return closeBody, 0
 }
 
-// listener is told what a framer finds. It belongs to the framer's goroutine.
+// listener receives what a framer finds. It belongs to the framer's goroutine.
 type listener interface {
-	// message takes a head and says how its body ends.
+	// message receives a head and returns how its body ends.
 	message(raw []byte, h head) (bodyKind, int64)
 	body(b []byte)
 	end()
-	// lost is told that no more messages will be found, and why.
+	// lost says that no more messages will be found, and why.
 	lost(why error)
 }
 
@@ -129,8 +129,8 @@ const (
 	inNothing // lost
 )
 
-// framer finds the messages in one direction of a connection. It takes the bytes
-// as they come and copies heads only.
+// framer finds the messages in one direction of a connection. It processes the bytes as they arrive
+// and copies only heads.
 type framer struct {
 	response bool
 	to       listener
@@ -140,7 +140,7 @@ type framer struct {
 	trailer  int    // bytes of trailers so far
 }
 
-// feed takes the next bytes.
+// feed processes the next bytes.
 func (f *framer) feed(b []byte) {
 	for len(b) > 0 {
 		switch f.state {
@@ -191,7 +191,7 @@ func (f *framer) feedHead(b []byte) []byte {
 			return f.takeHead(bytes.Clone(b[:end]), b[end:])
 		}
 	}
-	// The end may lie across two reads.
+	// The end may be split across two reads.
 	from := max(len(f.buf)-3, 0)
 	had := len(f.buf)
 	take := min(len(b), maxHead-had)
@@ -212,8 +212,7 @@ func (f *framer) feedHead(b []byte) []byte {
 	return f.takeHead(raw, b[end-had:])
 }
 
-// takeHead gives the listener a head, which is its own from now on, and returns
-// what follows.
+// takeHead passes a head to the listener, which then owns it, and returns what follows.
 func (f *framer) takeHead(raw, rest []byte) []byte {
 	h, err := parseHead(raw, f.response)
 	if err != nil {
@@ -256,7 +255,7 @@ func headEnd(b []byte) int {
 	}
 }
 
-// plausible reports whether b may begin a message.
+// plausible reports whether b may be the beginning of a message.
 func plausible(b []byte, response bool) bool {
 	if response {
 		return bytes.HasPrefix(b, []byte("HTTP/1."))
@@ -272,7 +271,7 @@ func plausible(b []byte, response bool) bool {
 	return len(b) <= 32
 }
 
-// feedLine takes the lines around chunks (RFC 9112 §7.1).
+// feedLine processes the lines around chunks (RFC 9112 §7.1).
 func (f *framer) feedLine(b []byte) []byte {
 	before, after, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok {

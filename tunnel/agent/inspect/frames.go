@@ -11,7 +11,7 @@ import (
 // frameHead is the length of a frame's head: RFC 9113 §4.1.
 const frameHead = 9
 
-// maxTable bounds the dynamic table that a peer may fill, in bytes (RFC 7541 §4.2).
+// maxTable limits the dynamic table that a peer may fill, in bytes (RFC 7541 §4.2).
 const maxTable = 64 << 10
 
 var errFrames = errors.New("it is not HTTP/2 as the inspector reads it")
@@ -19,7 +19,7 @@ var errFrames = errors.New("it is not HTTP/2 as the inspector reads it")
 // fields are the header fields of one block, in order.
 type fields []hpack.HeaderField
 
-// get is the first value of a field; names are in lower case.
+// get returns the first value of a field; names are in lower case.
 func (f fields) get(name string) string {
 	for _, h := range f {
 		if h.Name == name {
@@ -29,21 +29,21 @@ func (f fields) get(name string) string {
 	return ""
 }
 
-// frameEar is told what frames finds. It belongs to its goroutine.
+// frameEar receives what frames finds. It belongs to its goroutine.
 type frameEar interface {
-	// headers takes a block, which is valid until it returns; end is whether the
-	// stream's direction is over.
+	// headers receives a block, which is valid until it returns; end says whether the stream's
+	// direction has ended.
 	headers(stream uint32, list fields, end bool)
 	data(stream uint32, b []byte)
 	end(stream uint32)
 	// reset is the end of the stream in both directions.
 	reset(stream uint32)
-	// lost is told that no more will be found, and why.
+	// lost says that nothing more will be found, and why.
 	lost(why error)
 }
 
-// frames finds what is said on the streams of one direction of an HTTP/2
-// connection (RFC 9113). It takes the bytes as they come and copies fields only.
+// frames finds what is sent on the streams of one direction of an HTTP/2 connection (RFC 9113). It
+// processes the bytes as they arrive and copies only fields.
 type frames struct {
 	to      frameEar
 	preface string // what is still to come of the client's
@@ -74,7 +74,7 @@ func newFrames(to frameEar, preface string) *frames {
 	return f
 }
 
-// feed takes the next bytes.
+// feed processes the next bytes.
 func (f *frames) feed(b []byte) {
 	for len(b) > 0 && !f.deaf {
 		switch {
@@ -132,7 +132,7 @@ func (f *frames) begin() {
 	}
 }
 
-// payload takes the next bytes of a frame's payload.
+// payload processes the next bytes of a frame's payload.
 func (f *frames) payload(b []byte) {
 	if f.pad && len(b) > 0 {
 		f.pad = false
@@ -159,7 +159,7 @@ func (f *frames) payload(b []byte) {
 	}
 }
 
-// field takes a field of the block that is being read.
+// field processes a field of the block that is being read.
 func (f *frames) field(h hpack.HeaderField) {
 	if f.size += int(h.Size()); f.size <= maxHead {
 		f.list = append(f.list, h)

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/), as far as it is
-// filled here.
+// HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/), as far as it is used here.
 type (
 	har struct {
 		Log harLog `json:"log"`
@@ -39,7 +38,7 @@ type (
 		Cache           struct{}    `json:"cache"`
 		Timings         harTimings  `json:"timings"`
 		Comment         string      `json:"comment,omitempty"`
-		// Of a WebSocket, as Chromium's developer tools write it.
+		// For a WebSocket, in the format of Chromium's developer tools.
 		ResourceType string       `json:"_resourceType,omitempty"`
 		Messages     []harMessage `json:"_webSocketMessages,omitempty"`
 	}
@@ -68,8 +67,8 @@ type (
 		MimeType string    `json:"mimeType"`
 		Params   []harPair `json:"params"`
 		Text     string    `json:"text"`
-		// Encoding is base64 or absent; not in the specification, but written
-		// and read by many for what is not text.
+		// Encoding is base64 or absent. It is not in the specification, but many programs write and
+		// read it for binary bodies.
 		Encoding string `json:"encoding,omitempty"`
 		Comment  string `json:"comment,omitempty"` // cutBody, or absent
 	}
@@ -99,11 +98,11 @@ type (
 	}
 )
 
-// cutBody is the comment of a body of which the archive has the beginning at most.
+// cutBody is the comment on a body of which the archive has at most the beginning.
 const cutBody = "cut: adit did not keep all of this body"
 
-// WriteHAR writes the HTTP entries that f picks, oldest first; reveal shows what
-// is redacted otherwise. Entries of which no request was heard are left out.
+// WriteHAR writes the HTTP entries selected by f, oldest first; reveal includes values that are
+// otherwise redacted. Entries whose request was never seen are omitted.
 func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal bool) error {
 	if f.Limit == 0 {
 		f.Limit = 10_000
@@ -122,7 +121,7 @@ func (ins *Inspector) WriteHAR(w io.Writer, f Filter, version string, reveal boo
 	if _, err := w.Write(frame[:len(frame)-len(end)]); err != nil {
 		return err
 	}
-	// One by one: what a few bytes of each can be made to say is not held together.
+	// One by one, so that expanded bodies are not all held in memory together.
 	separator := "\n"
 	for _, e := range slices.Backward(picked) {
 		h := e.har(reveal)
@@ -240,7 +239,7 @@ func pairs(headers []Header) []harPair {
 	return out
 }
 
-// Bounds of an imported file.
+// Limits for an imported file.
 const (
 	maxHAR        = 64 << 20
 	maxHAREntries = 10_000
@@ -248,14 +247,14 @@ const (
 
 // Errors of ReadHAR that callers branch on.
 var (
-	// ErrHAR is matched if the file is not one.
+	// ErrHAR is matched if the file is not a HAR file.
 	ErrHAR = errors.New("not a HAR file")
-	// ErrOff is returned if nothing is kept.
+	// ErrOff is returned if the inspector is off.
 	ErrOff = errors.New("the inspector is off")
 )
 
-// ReadHAR takes the entries of a HAR file in, and returns how many there were. With a
-// mistake in one of them it takes none.
+// ReadHAR imports the entries of a HAR file, and returns how many there were. If any of them is
+// invalid, it imports none.
 func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	if ins == nil || ins.limits.Memory < 0 {
 		return 0, ErrOff
@@ -293,7 +292,7 @@ func (ins *Inspector) ReadHAR(r io.Reader) (int, error) {
 	return len(all), nil
 }
 
-// imported is an entry of a HAR file, read.
+// imported is a parsed entry of a HAR file.
 type imported struct {
 	harEntry
 	url              *url.URL
@@ -326,7 +325,7 @@ func (h harEntry) read() (imported, error) {
 	return imported{h, u, start, reqBody, resBody}, nil
 }
 
-// take makes an entry of an imported one.
+// take makes an entry from an imported one.
 func (ins *Inspector) take(h imported) *entry {
 	e := ins.newEntry(Meta{}, KindHTTP)
 	e.imported = true
@@ -353,8 +352,8 @@ func (ins *Inspector) take(h imported) *entry {
 	return e
 }
 
-// harProto returns the version of HTTP that a HAR file names; browsers write h2 and
-// HTTP/2, too. What is not known is HTTP/1.1.
+// harProto returns the HTTP version that a HAR file names; browsers also write h2 and HTTP/2.
+// Unknown ones count as HTTP/1.1.
 func harProto(name string) string {
 	switch strings.ToLower(name) {
 	case "http/1.0":
@@ -381,8 +380,8 @@ func (p *harPost) bytes() ([]byte, error) {
 	return []byte(p.Text), nil
 }
 
-// harHead writes a head. Fields that do not belong in one are left out; bodies
-// in HAR files are decoded, so Content-Encoding is too.
+// harHead writes a head. Fields that do not belong in one are omitted; since bodies in HAR files
+// are decoded, so is Content-Encoding.
 func harHead(line string, headers []harPair, host string) []byte {
 	var b bytes.Buffer
 	b.WriteString(line + "\r\n")

@@ -12,11 +12,11 @@ import (
 	"unicode"
 )
 
-// entryCost is what an empty entry counts for in memory.
+// entryCost is how much memory an empty entry counts for.
 const entryCost = 1024
 
-// Entries are listed some at a time while there are many, for waking up for each
-// would cost the traffic more than copying it.
+// While there are many entries, they are listed in batches, because waking up for each would cost
+// the traffic more than copying it.
 const (
 	listPause = 10 * time.Millisecond
 	maxNews   = 4096
@@ -29,7 +29,7 @@ const (
 	stateFailed = "failed"
 )
 
-// Inspector keeps the newest entries. It is made by New; a nil one is off.
+// Inspector keeps the newest entries. Use New to create one; a nil Inspector is off.
 type Inspector struct {
 	limits Limits
 	used   atomic.Int64  // bytes held by entries
@@ -43,7 +43,7 @@ type Inspector struct {
 	entries []*entry // oldest first
 }
 
-// New returns an Inspector within limits. Entries appear while Run runs.
+// New returns an Inspector with the given limits. Entries appear while Run is running.
 func New(limits Limits) *Inspector {
 	if limits.Memory == 0 {
 		limits.Memory = 64 << 20
@@ -59,22 +59,22 @@ func New(limits Limits) *Inspector {
 	return ins
 }
 
-// Told is an entry that followers are told of. What it says is worked out when
-// somebody asks: mostly nobody does.
+// Told is an entry of which followers are notified. Its content is computed only if somebody asks
+// for it, which is rare.
 type Told struct{ entry *entry }
 
-// Data is the entry's Summary, as it is now.
+// Data returns the entry's current Summary.
 func (t Told) Data() any { return t.entry.summary() }
 
-// remembered is how many of the newest entries can still say what they were
-// once their place in memory is another's.
+// remembered is how many of the newest entries can still be reported after their memory has been
+// reused.
 const remembered = 4096
 
-// Follow has f called when an entry begins, is answered, or ends. It must be set
+// Follow makes the inspector call f when an entry begins, is answered, or ends. It must be called
 // before Run.
 func (ins *Inspector) Follow(f func(Told)) { ins.follow = f }
 
-// Lost is how many entries were not listed because they came too fast.
+// Lost returns how many entries were not listed because they came too fast.
 func (ins *Inspector) Lost() int64 { return ins.lost.Load() }
 
 // Run lists what taps hear, until ctx ends.
@@ -98,7 +98,7 @@ func (ins *Inspector) Run(ctx context.Context) {
 	}
 }
 
-// listAll lists what has been told so far, and makes room for more.
+// listAll lists what has been reported so far, and makes room for more.
 func (ins *Inspector) listAll() {
 	for i := range len(ins.news) {
 		ins.list(<-ins.news)
@@ -109,7 +109,7 @@ func (ins *Inspector) listAll() {
 	ins.evict()
 }
 
-// tell hands e to Run, or loses it if Run is behind.
+// tell passes e to Run, or drops it if Run is behind.
 func (ins *Inspector) tell(e *entry) {
 	e.mu.Lock()
 	queued := e.queued
@@ -161,7 +161,7 @@ func (ins *Inspector) list(e *entry) {
 	}
 }
 
-// evict makes room: the oldest entries go.
+// evict makes room by removing the oldest entries.
 func (ins *Inspector) evict() {
 	most := int64(ins.limits.Memory)
 	most -= most / 8
@@ -181,7 +181,7 @@ func (ins *Inspector) evict() {
 	}
 }
 
-// Clear forgets all entries, and returns how many there were.
+// Clear removes all entries, and returns how many there were.
 func (ins *Inspector) Clear() int {
 	if ins == nil {
 		return 0
@@ -223,7 +223,7 @@ func (ins *Inspector) find(id string) *entry {
 
 func formatID(seq uint64) string { return "req_" + strconv.FormatUint(seq, 10) }
 
-// IsID reports whether id is in the form of an entry's id, held or not.
+// IsID reports whether id has the form of an entry's id, whether or not such an entry exists.
 func IsID(id string) bool {
 	_, ok := parseID(id)
 	return ok
@@ -238,7 +238,7 @@ func parseID(id string) (uint64, bool) {
 	return seq, err == nil
 }
 
-// List returns the entries that f picks, newest first.
+// List returns the entries selected by f, newest first.
 func (ins *Inspector) List(f Filter) []Summary {
 	out := []Summary{}
 	for _, e := range ins.pick(f) {
@@ -277,8 +277,8 @@ func (ins *Inspector) pick(f Filter) []*entry {
 	return out
 }
 
-// asInPaths is text with what is not ASCII as it stands in paths: percent-encoded
-// (RFC 3986, section 2.1).
+// asInPaths returns text with non-ASCII characters in the form that they have in paths:
+// percent-encoded (RFC 3986, section 2.1).
 func asInPaths(text string) string {
 	if !strings.ContainsFunc(text, notASCII) {
 		return text
@@ -296,8 +296,8 @@ func asInPaths(text string) string {
 
 func notASCII(r rune) bool { return r > unicode.MaxASCII }
 
-// matches reports whether f picks the entry; text and escaped are its Text in small
-// letters, as it is and as it stands in paths.
+// matches reports whether f selects the entry; text and escaped are its Text in lower case, as it
+// is and as it would be in paths.
 func (e *entry) matches(f Filter, text, escaped string) bool {
 	s := e.summary()
 	switch {
@@ -312,7 +312,7 @@ func (e *entry) matches(f Filter, text, escaped string) bool {
 	case text == "":
 		return true
 	}
-	// As the page looks for it, which has what it found exported.
+	// In the form in which the page searches, because the page exports what it found.
 	status, visitor := "", s.Visitor
 	if s.Status != 0 {
 		status = strconv.Itoa(s.Status)
@@ -359,7 +359,7 @@ type entry struct {
 	unheard   int     // messages that made room, or found none
 }
 
-// stage is how far an entry is, for those who follow.
+// stage is how far an entry has progressed, for followers.
 type stage struct {
 	state  string
 	status int
@@ -395,7 +395,7 @@ func (e *entry) weight() int64 {
 	return int64(e.held)
 }
 
-// drop frees what the entry holds.
+// drop frees the memory of the entry.
 func (e *entry) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

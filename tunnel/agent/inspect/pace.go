@@ -7,12 +7,12 @@ import (
 	"adit/internal/monotime"
 )
 
-// keptPerSecond is how many bytes of bodies beyond smallBody are copied in a
-// second once as many as the memory holds were. Nobody can look at more, and
-// copying all of a bulk transfer would slow it.
+// keptPerSecond is how many bytes of bodies beyond smallBody are copied per second once as many
+// bytes as the memory holds have been copied. Nobody can look at more, and copying all of a bulk
+// transfer would slow it down.
 const keptPerSecond = 16 << 20
 
-// pace is a bucket of bytes. Its methods may be called from several goroutines.
+// pace is a token bucket of bytes. Its methods may be called concurrently.
 type pace struct {
 	burst int64
 	left  atomic.Int64
@@ -37,11 +37,11 @@ func (p *pace) take(n int) bool {
 	return false
 }
 
-// charge notes n more bytes that were worked on whatever is left; below zero it
-// gives back.
+// charge records n more bytes that were processed regardless of what is left; a negative n gives
+// bytes back.
 func (p *pace) charge(n int) { p.left.Add(int64(-n)) }
 
-// fill adds what the time since it was last called allows.
+// fill adds the allowance for the time since the last call.
 func (p *pace) fill() {
 	now, at := int64(monotime.Now()), p.at.Load()
 	gained := time.Duration(now-at).Seconds() * keptPerSecond

@@ -12,34 +12,32 @@ import (
 
 // Errors of Repeat that callers branch on.
 var (
-	// ErrGone is returned if there is no such entry.
+	// ErrGone is returned if the entry does not exist.
 	ErrGone = errors.New("this entry is not held any more")
 	// ErrNotHTTP is returned for flows.
 	ErrNotHTTP = errors.New("only HTTP requests can be repeated")
-	// ErrCut is returned if the request's body was not kept in full and the edit
-	// brings no other.
+	// ErrCut is returned if the request's body was not kept in full and the edit supplies no other.
 	ErrCut = errors.New("the request's body was not kept in full; give one to send")
-	// ErrEdit is matched if the edit makes no request.
+	// ErrEdit is matched if the edit does not result in a valid request.
 	ErrEdit = errors.New("the edit is not a request")
 )
 
-// Repeat is a request made ready to be sent again.
+// Repeat is a request that is ready to be sent again.
 type Repeat struct {
 	TunnelID   string
 	TunnelPath string // that led it to a service of its own; empty: none did
 	Method     string
 	Bytes      []byte // the request, as it goes over the wire in HTTP/1.1
-	// HTTP2 is set if the request came by HTTP/2, or by a later version, which an
-	// imported one may have.
+	// HTTP2 is set if the request came over HTTP/2, or over a later version, as imported ones may.
 	HTTP2       bool
 	ContentType string
-	// Scheme and Host are those of the address that an imported request went to, and
-	// Host, with its port if it has one, that of its Host header if the edit has another.
+	// Scheme and Host are those of the address to which an imported request went. If the edit has
+	// another Host header, Host is taken from that, including its port if it has one.
 	Scheme, Host string
 }
 
-// Repeat returns the request of the entry id, changed by edit. The connection is
-// to be closed after it.
+// Repeat returns the request of the entry id, changed by edit. The connection must be closed after
+// it.
 func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	e := ins.find(id)
 	if e == nil {
@@ -84,7 +82,7 @@ func (ins *Inspector) Repeat(id string, edit Edit) (Repeat, error) {
 	return again.build(path, headers, body, newBody)
 }
 
-// withSecrets puts the values back that an edit only has as redacted.
+// withSecrets restores the values that an edit only contains in redacted form.
 func withSecrets(edited, original []Header, also []string) []Header {
 	used := make([]bool, len(original))
 	out := make([]Header, 0, len(edited))
@@ -142,7 +140,7 @@ func (r Repeat) build(path string, headers []Header, body []byte, newBody bool) 
 
 func editError(why string) error { return fmt.Errorf("%w: %s", ErrEdit, why) }
 
-// token reports whether s is one (RFC 9110 §5.6.2), as methods and field names are.
+// token reports whether s is a token (RFC 9110 §5.6.2), as methods and field names are.
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -153,8 +151,7 @@ func token(s string) bool {
 	return s != "" && len(s) <= 256
 }
 
-// Detail returns the newest entry of the tap's connection, once both directions
-// are over.
+// Detail returns the newest entry of the tap's connection, once both directions have ended.
 func (t *Tap) Detail(reveal bool) (Detail, bool) {
 	if t == nil {
 		return Detail{}, false

@@ -2,8 +2,8 @@ package inspect
 
 import "sync"
 
-// Bodies beyond smallBody are kept in blocks that are used again, so that a busy
-// tunnel makes no garbage.
+// Bodies beyond smallBody are kept in blocks that are reused, so that a busy tunnel creates no
+// garbage.
 const (
 	smallBody = 4 << 10
 	blockSize = 16 << 10
@@ -20,7 +20,7 @@ type store struct {
 	size   int
 }
 
-// cost is how many more bytes of memory n more bytes of body take.
+// cost returns how many more bytes of memory n more bytes of body take.
 func (s *store) cost(n int) int {
 	after := s.size + n
 	if after <= smallBody {
@@ -70,7 +70,7 @@ func (s *store) bytes() []byte {
 	return out
 }
 
-// free gives the blocks back; the store is empty then.
+// free gives the blocks back; the store is empty afterwards.
 func (s *store) free() {
 	for _, b := range s.blocks {
 		blocks.Put(b)

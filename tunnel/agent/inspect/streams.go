@@ -13,8 +13,8 @@ import (
 // maxStreams is how many requests of one HTTP/2 connection are followed at once.
 const maxStreams = 1024
 
-// streams hears the requests of one HTTP/2 connection. They are kept as messages
-// of HTTP/1.1 would be, so that nothing else need know of the difference.
+// streams hears the requests of one HTTP/2 connection. They are stored in the form of HTTP/1.1
+// messages, so that nothing else needs to know the difference.
 type streams struct {
 	tap                *Tap
 	requests, answered *frames
@@ -26,8 +26,7 @@ type streams struct {
 	newest *entry            // the request that was heard last
 }
 
-// HTTP2 returns a Tap for a connection of HTTP/2 requests; nil if the inspector
-// is off.
+// HTTP2 returns a Tap for a connection of HTTP/2 requests, or nil if the inspector is off.
 func (ins *Inspector) HTTP2(meta Meta) *Tap {
 	if ins == nil || ins.limits.Memory < 0 {
 		return nil
@@ -40,7 +39,7 @@ func (ins *Inspector) HTTP2(meta Meta) *Tap {
 	return t
 }
 
-// of returns the entry of a stream whose answer has not ended; nil if there is none.
+// of returns the entry of a stream whose response has not ended; nil if there is none.
 func (s *streams) of(stream uint32) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +55,7 @@ func (s *streams) take(stream uint32) *entry {
 	return e
 }
 
-// takeAll forgets all streams, now and to come, and returns their entries.
+// takeAll forgets all streams, current and future, and returns their entries.
 func (s *streams) takeAll() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (a *streamAnswers) reset(stream uint32) {
 
 func (a *streamAnswers) lost(why error) { a.tap.fail(why) }
 
-// keepTrailers shows the fields after a response's body among those before it.
+// keepTrailers shows the fields after a response's body together with those before it.
 func (e *entry) keepTrailers(lines []byte) {
 	e.out.Add(int64(len(lines)))
 	e.mu.Lock()
@@ -202,7 +201,7 @@ func (e *entry) keepTrailers(lines []byte) {
 	e.res.head = append(append(head, lines...), "\r\n"...)
 }
 
-// requestHead is the head that a request of HTTP/1.1 with these fields would have.
+// requestHead returns the head that an HTTP/1.1 request with these fields would have.
 func requestHead(method string, list fields) []byte {
 	b := append(append(make([]byte, 0, 512), method...), ' ')
 	b = append(appendText(b, list.get(":path")), " HTTP/2.0\r\n"...)
@@ -212,7 +211,7 @@ func requestHead(method string, list fields) []byte {
 	return append(appendFields(b, list), "\r\n"...)
 }
 
-// appendFields appends the fields, but for pseudo-fields, as lines.
+// appendFields appends the fields, except pseudo-fields, as lines.
 func appendFields(b []byte, list fields) []byte {
 	for _, h := range list {
 		if h.Name == "" || h.Name[0] == ':' {
@@ -224,7 +223,7 @@ func appendFields(b []byte, list fields) []byte {
 	return b
 }
 
-// appendText appends s without what would end its line.
+// appendText appends s without characters that would end its line.
 func appendText(b []byte, s string) []byte {
 	if !strings.ContainsAny(s, "\r\n\x00") {
 		return append(b, s...)

@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// Meta says whose connection a Tap hears.
+// Meta describes the connection that a Tap hears.
 type Meta struct {
 	TunnelID, TunnelName string
 	Type                 string // the tunnel's
 	Visitor              string // address:port, if known
 	Client               string // the client that visits a private tunnel
 	ReplayOf             string // id of the entry that is repeated
-	// Secret are names of request fields whose values are hidden beside the usual
-	// ones: what the tunnel itself gives its origin.
+	// Secret names request fields whose values are hidden in addition to the usual ones: those that
+	// the tunnel itself sends to its origin.
 	Secret []string
-	// Path is the tunnel's path that the connection came by, if it has one of its own
-	// for it, and Prefix what was taken out of the requests' paths; empty: nothing was.
+	// Path is the tunnel's path by which the connection came, if that has its own service, and
+	// Prefix is what was stripped from the requests' paths; empty if nothing was.
 	Path, Prefix string
 }
 
 // maxPending is how many requests may wait for their response on one connection.
 const maxPending = 128
 
-// Tap hears one connection. What it is shown it copies or counts; it never
-// blocks. Its methods for the visitor's direction belong to one goroutine, those
-// for the origin's to one; Close comes after both. A nil Tap hears nothing.
+// Tap hears one connection. It copies or counts what it is shown, and never blocks. Its methods for
+// the visitor's direction must be called from one goroutine at a time, and so must those for the
+// origin's direction; Close comes after both. A nil Tap hears nothing.
 type Tap struct {
 	ins  *Inspector
 	meta Meta
 	flow *entry // of connections that are not HTTP
-	// streams is set for connections that are HTTP/2, which need nothing below.
+	// streams is set for HTTP/2 connections, which need nothing below.
 	streams *streams
 
 	request, response framer
 	ear               requestEar
 
-	// upgraded is the request that turned the connection into something else, and
-	// talk hears that if it is a WebSocket; it is set before.
+	// upgraded is the request that turned the connection into something else, and talk hears the
+	// result if it is a WebSocket; talk is set first.
 	upgraded atomic.Pointer[entry]
 	talk     *talk
 	early    []byte // of it, from a visitor who has the answer before the tap
@@ -50,8 +50,7 @@ type Tap struct {
 	dead    bool     // no more messages are looked for
 }
 
-// HTTP returns a Tap for a connection of HTTP/1.1 requests; nil if the inspector
-// is off.
+// HTTP returns a Tap for a connection of HTTP/1.1 requests, or nil if the inspector is off.
 func (ins *Inspector) HTTP(meta Meta) *Tap {
 	if ins == nil || ins.limits.Memory < 0 {
 		return nil
@@ -63,7 +62,7 @@ func (ins *Inspector) HTTP(meta Meta) *Tap {
 	return t
 }
 
-// Flow returns a Tap that counts; nil if the inspector is off.
+// Flow returns a Tap that only counts, or nil if the inspector is off.
 func (ins *Inspector) Flow(meta Meta) *Tap {
 	if ins == nil || ins.limits.Memory < 0 {
 		return nil
@@ -90,7 +89,7 @@ func (t *Tap) FromVisitor(b []byte) {
 	}
 }
 
-// fromUpgraded takes bytes of a visitor that are no HTTP any more.
+// fromUpgraded handles bytes of a visitor that are no longer HTTP.
 func (t *Tap) fromUpgraded(e *entry, b []byte) {
 	e.in.Add(int64(len(t.early) + len(b)))
 	if t.talk != nil {
@@ -100,11 +99,12 @@ func (t *Tap) fromUpgraded(e *entry, b []byte) {
 	t.early = nil
 }
 
-// maxEarly bounds what is kept of a visitor until the answer that it has was heard.
+// maxEarly limits what is kept from a visitor until the response that the visitor already has was
+// heard.
 const maxEarly = 16 << 10
 
-// ahead keeps bytes that come behind a request to upgrade and begin no other request,
-// and reports whether it did: the visitor has the answer before the tap hears it.
+// ahead keeps bytes that follow an upgrade request and do not begin another request, and reports
+// whether it did: the visitor receives the response before the tap hears it.
 func (t *Tap) ahead(b []byte) bool {
 	if len(t.early) == 0 {
 		e := t.ear.cur
@@ -138,22 +138,22 @@ func (t *Tap) FromOrigin(b []byte) {
 	}
 }
 
-// VisitorEnded tells that the visitor's direction is over.
+// VisitorEnded says that the visitor's direction has ended.
 func (t *Tap) VisitorEnded() {
 	if t != nil && t.flow == nil && t.streams == nil {
 		t.request.closed()
 	}
 }
 
-// OriginEnded tells that the origin's direction is over.
+// OriginEnded says that the origin's direction has ended.
 func (t *Tap) OriginEnded() {
 	if t != nil && t.flow == nil && t.streams == nil {
 		t.response.closed()
 	}
 }
 
-// Asked reports whether a request has been heard, and whether to its end. It
-// belongs to the visitor's direction.
+// Asked reports whether a request has been heard, and whether it is complete. It belongs to the
+// visitor's direction.
 func (t *Tap) Asked() (begun, whole bool) {
 	if t == nil || t.flow != nil || t.ear.cur == nil {
 		return false, false
@@ -164,8 +164,8 @@ func (t *Tap) Asked() (begun, whole bool) {
 	return true, e.req.ended
 }
 
-// Answered reports whether the newest request has its whole answer. It belongs to
-// the origin's direction, once the request was heard.
+// Answered reports whether the newest request has been answered in full. It belongs to the origin's
+// direction, and may be called once the request was heard.
 func (t *Tap) Answered() bool {
 	if t == nil || t.flow != nil || t.ear.cur == nil {
 		return false
@@ -176,10 +176,9 @@ func (t *Tap) Answered() bool {
 	return e.res.ended
 }
 
-// Refuse ends a connection that the origin did not take, and says why. status is
-// what the visitor is answered for it, as far as that is known; else zero. It is
-// called instead of what shows the origin's bytes. A visitor who was not heard to
-// ask anything is listed all the same.
+// Refuse ends a connection that the origin did not accept, and gives the reason. status is the
+// status that the visitor gets, or zero if unknown. Refuse is called instead of the methods that
+// show the origin's bytes. The visitor is listed even if no request was heard.
 func (t *Tap) Refuse(status int, why string) {
 	if t == nil {
 		return
@@ -202,7 +201,7 @@ func (t *Tap) Refuse(status int, why string) {
 	}
 }
 
-// Close ends what is still open.
+// Close ends whatever is still open.
 func (t *Tap) Close() {
 	if t == nil {
 		return
@@ -223,8 +222,7 @@ func (t *Tap) Close() {
 	}
 }
 
-// takeOpen returns the requests whose response has not ended. No more are looked
-// for.
+// takeOpen returns the requests whose response has not ended. No more are looked for.
 func (t *Tap) takeOpen() []*entry {
 	if t.streams != nil {
 		return t.streams.takeAll()
@@ -384,7 +382,7 @@ func (r *responseEar) end() {
 
 func (r *responseEar) lost(why error) { r.tap.fail(why) }
 
-// asks takes the next bytes of the request's body.
+// asks processes the next bytes of the request's body.
 func (e *entry) asks(b []byte) {
 	e.in.Add(int64(len(b)))
 	if e.reqFull.Load() {
@@ -397,7 +395,7 @@ func (e *entry) asks(b []byte) {
 	}
 }
 
-// answers takes the next bytes of the response's body.
+// answers processes the next bytes of the response's body.
 func (e *entry) answers(b []byte) {
 	e.out.Add(int64(len(b)))
 	if e.resFull.Load() {
@@ -410,7 +408,7 @@ func (e *entry) answers(b []byte) {
 	}
 }
 
-// keepHead takes raw, which is the entry's own from now on. e.mu is held.
+// keepHead stores raw, which the entry then owns. e.mu is held.
 func (e *entry) keepHead(c *capture, raw []byte) {
 	if e.hold(len(raw)) {
 		c.head = raw
@@ -420,8 +418,8 @@ func (e *entry) keepHead(c *capture, raw []byte) {
 	}
 }
 
-// keepBody copies what the limits leave room for, and reports whether that was
-// the last. e.mu is held.
+// keepBody copies what the limits leave room for, and reports whether that was the last. e.mu is
+// held.
 func (e *entry) keepBody(c *capture, b []byte) (full bool) {
 	if room := e.ins.limits.Body - c.body.size; len(b) > room {
 		b, full = b[:room], true

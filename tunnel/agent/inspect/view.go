@@ -16,11 +16,11 @@ type parsed struct {
 	answered                   bool // the response's head is in it
 }
 
-// mostKnown is how many bytes of it an entry keeps beside its heads; longer than
-// that are only those of visitors who mean harm.
+// mostKnown is how many bytes of it an entry keeps in addition to its heads; only visitors with bad
+// intentions need more.
 const mostKnown = 2 << 10
 
-// size is how many bytes it has.
+// size returns its size in bytes.
 func (p *parsed) size() int {
 	return len(p.host) + len(p.path) + len(p.visitor) + len(p.proto) + len(p.contentType)
 }
@@ -41,7 +41,7 @@ func (p *parsed) short() *parsed {
 	return p
 }
 
-// parsedLocked returns what the heads say, and keeps it if it is short. e.mu is held.
+// parsedLocked returns what the heads say, and caches it if it is short. e.mu is held.
 func (e *entry) parsedLocked() *parsed {
 	if e.known != nil && (e.known.answered || e.res.head == nil) {
 		return e.known
@@ -108,8 +108,8 @@ func get(headers []Header, name string) string {
 // hidden is shown in place of a secret.
 const hidden = "(redacted)"
 
-// secret reports whether a field's value lets whoever reads it act as another, or
-// may do so as one of also.
+// secret reports whether a field's value would let its reader act as somebody else, or might do so
+// because its name is one of also.
 func secret(name string, also []string) bool {
 	switch strings.ToLower(name) {
 	case "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-auth-token":
@@ -125,7 +125,7 @@ func redact(headers []Header, also []string) []Header {
 		}
 		headers[i].Redacted = true
 		headers[i].Value = hidden
-		// The scheme tells what kind of secret it was.
+		// The scheme shows what kind of secret it was.
 		if scheme, _, ok := strings.Cut(h.Value, " "); ok && strings.HasSuffix(strings.ToLower(h.Name), "authorization") {
 			headers[i].Value = scheme + " " + hidden
 		}
@@ -133,7 +133,7 @@ func redact(headers []Header, also []string) []Header {
 	return headers
 }
 
-// Detail returns one entry in full; reveal shows what is redacted otherwise.
+// Detail returns one entry in full; reveal shows values that are otherwise redacted.
 func (ins *Inspector) Detail(id string, reveal bool) (Detail, bool) {
 	e := ins.find(id)
 	if e == nil {
@@ -142,7 +142,7 @@ func (ins *Inspector) Detail(id string, reveal bool) (Detail, bool) {
 	return e.detail(reveal), true
 }
 
-// snapshot is an entry's own data, to be worked on without its lock.
+// snapshot is a copy of an entry's data, to be processed without its lock.
 type snapshot struct {
 	summary  Summary
 	proto    string
@@ -194,10 +194,10 @@ func (e *entry) detail(reveal bool) Detail {
 	return d
 }
 
-// wholeServer is asked for in place of a path by OPTIONS (RFC 9112, section 3.2.4).
+// wholeServer stands in place of a path in an OPTIONS request (RFC 9112, section 3.2.4).
 const wholeServer = "*"
 
-// address is the URL that the visitor used.
+// address returns the URL that the visitor used.
 func (s snapshot) address() string {
 	if s.url != "" {
 		return s.url
@@ -229,7 +229,7 @@ func (c kept) message(reveal bool, secret []string, passed int64) *Message {
 	return m
 }
 
-// view returns the body as a person reads it.
+// view returns the body in a form that a person can read.
 func (c kept) view(headers []Header, size int64) Body {
 	b := Body{Size: max(size, int64(len(c.body))), Truncated: c.truncated}
 	if !c.truncated && c.ended {
@@ -253,8 +253,7 @@ func (c kept) view(headers []Header, size int64) Body {
 	return b
 }
 
-// asText returns data as text if it is text. One that was cut may end within a
-// character.
+// asText returns data as text if it is text. Data that was cut may end within a character.
 func asText(data []byte, cut bool) (string, bool) {
 	if cut {
 		for i := 0; i < utf8.UTFMax-1 && len(data) > 0; i++ {
@@ -270,8 +269,8 @@ func asText(data []byte, cut bool) (string, bool) {
 	return string(data), true
 }
 
-// curl returns a shell command that repeats the request. What is redacted is
-// left for the person to fill in.
+// curl returns a shell command that repeats the request. Redacted values are left for the user to
+// fill in.
 func curl(s snapshot, reveal bool) string {
 	line, headers := splitHead(s.req.head)
 	method, _, _ := strings.Cut(line, " ")
@@ -329,8 +328,8 @@ func curl(s snapshot, reveal bool) string {
 	return b.String()
 }
 
-// steers reports whether a terminal that is shown s would do more than show it,
-// or show something else: what strangers sent is printed, and copied into a shell.
+// steers reports whether a terminal that prints s would do more than show it, or show something
+// else: text from strangers is printed, and copied into a shell.
 func steers(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
 		return (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) && r != '\n' && r != '\r' && r != '\t'

@@ -12,18 +12,18 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Bounds of what is kept of one WebSocket: of its newest messages, and of each.
+// Limits for what is kept of one WebSocket: of its newest messages together, and of each.
 const (
 	maxTalk     = 1 << 20 // bytes of all of them together, and at most an eighth of the memory
 	maxMessages = 1000
 	maxMessage  = 64 << 10
-	// messageCost is what an empty message counts for in memory.
+	// messageCost is how much memory an empty message counts for.
 	messageCost = 128
-	// inflatedMost is how far a compressed message is followed, and talkWindow how far
-	// back the next one may refer (RFC 7692 §7.2).
+	// inflatedMost is how far a compressed message is decompressed, and talkWindow how far back the
+	// next one may refer (RFC 7692 §7.2).
 	inflatedMost = 1 << 20
 	talkWindow   = 32 << 10
-	// inflateCost is what following compressed messages holds, in one direction.
+	// inflateCost is the memory needed to decompress messages in one direction.
 	inflateCost = 96 << 10
 )
 
@@ -36,23 +36,22 @@ const (
 
 // SocketMessage is one message of a WebSocket, or its end.
 type SocketMessage struct {
-	// From is who sent it: visitor or origin.
+	// From says who sent it: visitor or origin.
 	From string    `json:"from"`
 	Time time.Time `json:"time"`
 	Type string    `json:"type"` // text, binary or close
-	// Size is how many bytes it had on the wire, without framing.
+	// Size is its size on the wire in bytes, without framing.
 	Size int64 `json:"size"`
-	// Text is what it said, and Base64 if that is not text. A close says its code, and
-	// why.
+	// Text is the content, or Base64 if that is not text. For a close, it is the code and reason.
 	Text   string `json:"text,omitempty"`
 	Base64 string `json:"base64,omitempty"`
-	// Truncated is set if more was sent than was kept.
+	// Truncated is set if the message was longer than what was kept.
 	Truncated bool `json:"truncated,omitempty"`
-	// Unread is set if it was compressed and could not be undone.
+	// Unread is set if it was compressed and could not be decompressed.
 	Unread bool `json:"unread,omitempty"`
 }
 
-// said is a message as it is kept.
+// said is a message as it is stored.
 type said struct {
 	visitor   bool
 	at        time.Time
@@ -69,8 +68,7 @@ func (m said) cost() int { return messageCost + len(m.data) }
 // goroutine.
 type talk struct{ visitor, origin talker }
 
-// newTalk returns what hears the WebSocket that e has become; nil if it has become
-// something else.
+// newTalk returns a talk for the WebSocket that e has become; nil if it has become something else.
 func newTalk(e *entry, response []byte) *talk {
 	_, lines, _ := bytes.Cut(response, []byte("\n"))
 	if !strings.EqualFold(field(lines, "Upgrade"), "websocket") {
@@ -84,7 +82,7 @@ func newTalk(e *entry, response []byte) *talk {
 	return t
 }
 
-// talker hears one direction. It takes the bytes as they come.
+// talker hears one direction. It processes the bytes as they arrive.
 type talker struct {
 	entry   *entry
 	visitor bool
@@ -105,7 +103,7 @@ type talker struct {
 	control []byte // of a control frame, which may come between a message's
 }
 
-// feed takes the next bytes.
+// feed processes the next bytes.
 func (t *talker) feed(b []byte) {
 	for len(b) > 0 && !t.deaf {
 		if need := t.headSize(); t.had < need {
@@ -126,7 +124,7 @@ func (t *talker) feed(b []byte) {
 	}
 }
 
-// headSize is how long the frame's head is, as far as it is known.
+// headSize returns the length of the frame's head, as far as it is known.
 func (t *talker) headSize() int {
 	if t.had < 2 {
 		return 2
@@ -176,7 +174,7 @@ func (t *talker) begin() {
 	}
 }
 
-// payload takes the next bytes of a frame's payload.
+// payload processes the next bytes of a frame's payload.
 func (t *talker) payload(b []byte) {
 	if t.deaf || len(b) == 0 {
 		return
@@ -241,7 +239,7 @@ func (t *talker) end() {
 	}
 }
 
-// inflater undoes the compression of messages in one direction (RFC 7692).
+// inflater decompresses the messages in one direction (RFC 7692).
 type inflater struct {
 	alone  bool // no message refers to one before
 	lost   bool // what messages refer to was not kept
@@ -250,8 +248,8 @@ type inflater struct {
 	window []byte
 }
 
-// undo returns what data says, or all that is known and unread. If data was cut,
-// nothing that refers to it can be undone.
+// undo returns the decompressed data, or all that is known and unread. If data was cut, nothing
+// that refers to it can be decompressed.
 func (f *inflater) undo(e *entry, data []byte, cut bool) (plain []byte, unread bool) {
 	if !f.held {
 		e.mu.Lock()
@@ -262,7 +260,7 @@ func (f *inflater) undo(e *entry, data []byte, cut bool) (plain []byte, unread b
 		f.lost = !f.alone
 		return nil, true
 	}
-	// The end that a sender leaves out, and an empty last block for the reader.
+	// The end of the stream, which senders omit, and an empty last block for the reader.
 	in := io.MultiReader(bytes.NewReader(data), strings.NewReader("\x00\x00\xff\xff\x01\x00\x00\xff\xff"))
 	if f.reader == nil {
 		f.reader = flate.NewReaderDict(in, f.window)
@@ -270,7 +268,7 @@ func (f *inflater) undo(e *entry, data []byte, cut bool) (plain []byte, unread b
 		f.lost = true
 		return nil, true
 	}
-	// A few bytes can be made to say very many: that is paced as copying is.
+	// A few bytes can expand to very many, so this is paced in the same way as copying.
 	most, paced := blockSize, e.ins.pace.take(blockSize)
 	if paced {
 		most = inflatedMost
@@ -313,8 +311,8 @@ func (e *entry) giveLocked(n int) {
 	}
 }
 
-// say keeps a message; the oldest of the WebSocket make room for it. It reports
-// whether more will be kept.
+// say stores a message; the WebSocket's oldest ones make room for it. It reports whether more will
+// be kept.
 func (e *entry) say(m said) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -343,7 +341,7 @@ func (e *entry) say(m said) bool {
 	return true
 }
 
-// view is the message as a person reads it.
+// view returns the message in a form that a person can read.
 func (m said) view() SocketMessage {
 	v := SocketMessage{From: "origin", Time: m.at.UTC(), Type: m.kind, Size: m.size, Truncated: m.truncated, Unread: m.unread}
 	if m.visitor {
@@ -361,7 +359,7 @@ func (m said) view() SocketMessage {
 	return v
 }
 
-// closing is what a close frame says: RFC 6455 §5.5.1.
+// closing returns the content of a close frame: RFC 6455 §5.5.1.
 func closing(b []byte) string {
 	if len(b) < 2 {
 		return ""

@@ -17,17 +17,17 @@ import (
 	"adit/tunnel/agent/splice"
 )
 
-// Dialer connects to local services. It is used by pointer, and its fields are set
-// before its methods are called.
+// Dialer connects to local services. Use it by pointer, and set its fields before calling its
+// methods.
 type Dialer struct {
 	Guard Guard
-	// Timeout is how long a service has to accept a connection.
+	// Timeout is how long a service may take to accept a connection.
 	Timeout time.Duration
-	// LookAgain is how long a service of datagrams that is asked and does not answer is
-	// taken to be where its name led.
+	// LookAgain is how long a datagram service that receives packets but does not answer is still
+	// assumed to be at the address to which its name resolved.
 	LookAgain time.Duration
-	// Lookup resolves the names of services. If nil, the system does, and the addresses of
-	// one family are enough.
+	// Lookup resolves the names of services. If nil, the system's resolver is used, and the
+	// addresses of one family suffice.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	peers sync.Map // *sockio.Peer by host:port; as many as there were services
@@ -38,8 +38,8 @@ func (d *Dialer) peer(s Service) *sockio.Peer {
 	return p.(*sockio.Peer)
 }
 
-// names looks services up. None of them is tried where it was before: it need not prove
-// who it is.
+// names looks up the names of services. Earlier addresses are never tried: a service need not prove
+// its identity.
 var names = lookup.Resolver{Forgetful: true}
 
 func (d *Dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -52,9 +52,9 @@ func (d *Dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return d.Lookup(ctx, "ip", host)
 }
 
-// resolve returns the addresses of a local service that a tunnel may lead
-// to. A name is resolved at each dial, so that one that changes is followed, and
-// cannot come to mean a refused address unseen.
+// resolve returns the addresses of a local service to which a tunnel may lead. A name is resolved
+// at each dial, so that changes are followed and the name cannot come to mean a refused address
+// unnoticed.
 func (d *Dialer) resolve(ctx context.Context, s Service) ([]netip.AddrPort, error) {
 	if ip, err := netip.ParseAddr(s.Host); err == nil {
 		if err := d.Guard.Check(ip, s.Port); err != nil {
@@ -64,8 +64,8 @@ func (d *Dialer) resolve(ctx context.Context, s Service) ([]netip.AddrPort, erro
 	}
 	ips, err := d.lookup(ctx, s.Host)
 	if s.Host == "localhost" {
-		// It is both (RFC 6761, section 6.3), also where the system names one only:
-		// many a development server listens on one that its own library prefers.
+		// localhost is both addresses (RFC 6761, section 6.3), even if the system returns only one:
+		// many development servers listen only on the one that their own library prefers.
 		for _, ip := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
 			if !slices.Contains(ips, ip) && !slices.Contains(ips, netip.AddrFrom16(ip.As16())) {
 				ips = append(slices.Clip(ips), ip)
@@ -83,7 +83,7 @@ func (d *Dialer) resolve(ctx context.Context, s Service) ([]netip.AddrPort, erro
 		}
 		out = append(out, netip.AddrPortFrom(local(ip.Unmap()), uint16(s.Port)))
 	}
-	// IPv4 first: that is where most local services listen.
+	// IPv4 first, because that is where most local services listen.
 	for i, ap := range out {
 		if ap.Addr().Is4() {
 			copy(out[1:i+1], out[:i])
@@ -97,9 +97,9 @@ func (d *Dialer) resolve(ctx context.Context, s Service) ([]netip.AddrPort, erro
 // lookupWait is how long Refused waits for the name of a local service.
 const lookupWait = 2 * time.Second
 
-// Refused returns an address that the name of a service means today and to which no
-// tunnel may lead, and why; a nil error if there is none. A name that does not resolve
-// now may do so later: each dial looks again.
+// Refused returns an address to which the name of a service currently resolves and to which no
+// tunnel may lead, with the reason; a nil error means that there is none. A name that does not
+// resolve now may do so later: each dial checks again.
 func (d *Dialer) Refused(ctx context.Context, s Service) (netip.Addr, error) {
 	if !s.Named() {
 		return netip.Addr{}, nil // who declared it was told already
@@ -115,8 +115,8 @@ func (d *Dialer) Refused(ctx context.Context, s Service) (netip.Addr, error) {
 	return netip.Addr{}, nil
 }
 
-// onlyIPv6 reports whether something listens at ::1 at the port of a service that was
-// looked for at 127.0.0.1: many a development server does, where localhost is ::1 first.
+// onlyIPv6 reports whether something listens on ::1 at the port of a service that was expected at
+// 127.0.0.1: many development servers do, if localhost means ::1 first.
 func (d *Dialer) onlyIPv6(ctx context.Context, s Service) bool {
 	if s.Host != "127.0.0.1" || d.Guard.Check(netip.IPv6Loopback(), s.Port) != nil {
 		return false
@@ -132,12 +132,12 @@ func (d *Dialer) onlyIPv6(ctx context.Context, s Service) bool {
 	return true
 }
 
-// loopbackWait is how long onlyIPv6 looks. Whoever is at loopback answers at once.
+// loopbackWait is how long onlyIPv6 waits. Services on loopback answer at once.
 const loopbackWait = 250 * time.Millisecond
 
-// Dial connects to a service, and sends header, if there is one, before all else: it
-// is read before TLS begins. With http2 the service is asked for that in TLS. Its
-// errors are for people to read.
+// Dial connects to a service. If there is a header, it is sent before everything else; services
+// read it before TLS begins. With http2, HTTP/2 is requested in TLS. Its errors are written for
+// people.
 func (d *Dialer) Dial(ctx context.Context, s Service, header []byte, http2 bool) (splice.HalfCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// metadata are the addresses at which clouds hand credentials to whoever asks
-// from inside; no tunnel leads there.
+// metadata are the addresses at which clouds give credentials to anybody who asks from inside; no
+// tunnel leads there.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("169.254.169.254/32"),    // most clouds
 	netip.MustParsePrefix("169.254.170.2/32"),      // container credentials
@@ -24,7 +24,7 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("::169.254.169.254/128"), // IPv4-compatible form
 }
 
-// plain undoes the spellings of an IPv4 address as an IPv6 one.
+// plain converts the spellings of an IPv4 address as an IPv6 address back.
 func plain(ip netip.Addr) netip.Addr {
 	ip = ip.WithZone("").Unmap()
 	if nat64.Contains(ip) {
@@ -36,14 +36,14 @@ func plain(ip netip.Addr) netip.Addr {
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Guard says where no tunnel may lead. The zero Guard knows the addresses of clouds
-// alone.
+// Guard says where no tunnel may lead. The zero Guard only knows the metadata addresses of clouds.
 type Guard struct {
-	// Refuse says why a tunnel must not lead to ip and port, nil if it may. May be nil.
+	// Refuse returns why a tunnel must not lead to ip and port, or nil if it may. Refuse itself may
+	// be nil.
 	Refuse func(ip netip.Addr, port int) error
 }
 
-// Check says why a tunnel must not lead to ip and port, nil if it may.
+// Check returns why a tunnel must not lead to ip and port, or nil if it may.
 func (g Guard) Check(ip netip.Addr, port int) error {
 	ip = plain(ip)
 	for _, p := range metadata {
@@ -60,8 +60,8 @@ func (g Guard) Check(ip netip.Addr, port int) error {
 	return nil
 }
 
-// MetadataName reports whether name is one under which clouds give out credentials,
-// whatever it means here: no tunnel leads there.
+// MetadataName reports whether clouds hand out credentials under name, whatever it resolves to
+// here: no tunnel leads there.
 func MetadataName(name string) bool {
 	switch strings.TrimSuffix(strings.ToLower(name), ".") {
 	case "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal":
@@ -70,8 +70,8 @@ func MetadataName(name string) bool {
 	return false
 }
 
-// local turns the unspecified address into loopback, which is what people mean
-// by it and what most systems connect to.
+// local turns the unspecified address into loopback, which is what people mean by it and what most
+// systems connect to.
 func local(ip netip.Addr) netip.Addr {
 	switch {
 	case ip == netip.IPv4Unspecified():

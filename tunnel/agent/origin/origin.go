@@ -1,7 +1,7 @@
-// Package origin reaches the local services that tunnels publish: it knows where no
-// tunnel may lead, finds a service's addresses, connects to it over TCP, TLS or UDP,
-// and says in a sentence why it is not reached. What is sent there is left to package
-// forward, and which services there are to package definition.
+// Package origin reaches the local services that tunnels publish. It knows which addresses no
+// tunnel may lead to, finds a service's addresses, connects to it over TCP, TLS or UDP, and says in
+// one sentence why it cannot be reached. What to send there is left to package forward, and which
+// services there are to package definition.
 package origin
 
 import (
@@ -22,16 +22,16 @@ type Service struct {
 	Host string // an address, or a name
 	Port int
 	TLS  bool
-	// Known is the name or address, with a port or without, by which the service
-	// knows itself in TLS. If empty, it is Host.
+	// Known is the name or address, with or without a port, by which the service identifies itself
+	// in TLS. If empty, it is Host.
 	Known string
 }
 
-// String is where the service is: host:port.
+// String returns the service's address, host:port.
 func (s Service) String() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
-// Named reports whether the service has a name, which may come to mean another
-// address.
+// Named reports whether the service is given by a name, which may resolve to a different address
+// later.
 func (s Service) Named() bool {
 	_, err := netip.ParseAddr(s.Host)
 	return err != nil
@@ -45,8 +45,8 @@ func (s Service) known() string {
 	return cmp.Or(s.Known, s.Host)
 }
 
-// Unreached says why the service cannot be reached, to the eyes of the agent's owner
-// and the relay's operator; visitors are not told.
+// Unreached says why the service cannot be reached. It is meant for the agent's owner and the
+// relay's operator; visitors do not see it.
 func (s Service) Unreached(err error) error {
 	switch {
 	case errors.Is(err, socketerr.Refused):

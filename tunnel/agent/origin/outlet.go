@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// roundPause is how long a flow whose origin refused it at all its addresses
-	// stays at the last before it goes through them again.
+	// roundPause is how long a flow whose origin refused it at all addresses stays at the last one
+	// before it tries all of them again.
 	roundPause = time.Second
-	// readBuffer holds a burst of an origin's packets.
+	// readBuffer is large enough for a burst of an origin's packets.
 	readBuffer = 1 << 20
 )
 
-// Outlet is a socket to one of the addresses of a service of datagrams.
+// Outlet is a socket connected to one of the addresses of a datagram service.
 type Outlet struct {
 	*udpbatch.Conn
 	reader *udpbatch.LentReader
@@ -44,8 +44,8 @@ func dialOutlet(addr netip.AddrPort) (*Outlet, error) {
 	return o, nil
 }
 
-// Read returns what the origin sent, until Done, or the error of a packet sent: which
-// of the two calls is told of an ICMP message is up to chance.
+// Read returns what the origin sent, valid until Done, or the error of a packet sent earlier:
+// whether a read or a write reports an ICMP message is a matter of chance.
 func (o *Outlet) Read() ([][]byte, error) {
 	if err := o.failed.Swap(nil); err != nil {
 		return nil, *err
@@ -53,17 +53,17 @@ func (o *Outlet) Read() ([][]byte, error) {
 	return o.reader.Read()
 }
 
-// Done gives back what was read.
+// Done releases what was read.
 func (o *Outlet) Done() { o.reader.Done() }
 
-// Lost has a Read return err.
+// Lost makes Read return err.
 func (o *Outlet) Lost(err error) {
 	o.failed.Store(&err)
 	_ = o.SetReadDeadline(time.Unix(1, 0)) // the one that waits looks again
 }
 
-// Choice goes through the addresses of a service of datagrams, in rounds: nothing but
-// a refusal tells at which of them it is. The zero Choice has none.
+// Choice goes through the addresses of a datagram service, in rounds: only a refusal tells that the
+// service is not at an address. The zero Choice has no address.
 type Choice struct {
 	service Service
 	addrs   []netip.AddrPort
@@ -73,8 +73,8 @@ type Choice struct {
 	looked  time.Time // when its addresses were looked up
 }
 
-// Choose finds the addresses of a service; it begins with the one where the service
-// was heard, if that is known and one of them.
+// Choose looks up the addresses of a service. It starts with the one at which the service answered
+// before, if that is known and still among them.
 func (d *Dialer) Choose(ctx context.Context, s Service, heard *netip.AddrPort) (Choice, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -93,9 +93,9 @@ func newChoice(s Service, addrs []netip.AddrPort, heard *netip.AddrPort) Choice 
 	return c
 }
 
-// Follow looks the name of c's service up again, if that was not done for LookAgain, and
-// reports whether it leads elsewhere by now; then c goes there, as
-// Choose would. A name that does not resolve leads where it did.
+// Follow looks up the name of c's service again if that has not been done for LookAgain, and
+// reports whether it now leads elsewhere; c then goes there, as Choose would. A name that does not
+// resolve leads where it did before.
 func (d *Dialer) Follow(ctx context.Context, c *Choice, heard *netip.AddrPort) bool {
 	if !c.service.Named() || time.Since(c.looked) < d.LookAgain {
 		return false
@@ -108,7 +108,7 @@ func (d *Dialer) Follow(ctx context.Context, c *Choice, heard *netip.AddrPort) b
 	return true
 }
 
-// Addr is the address to try now.
+// Addr returns the address to try now.
 func (c *Choice) Addr() netip.AddrPort { return c.addrs[c.at] }
 
 // Sole reports whether there is no other address.
@@ -117,7 +117,7 @@ func (c *Choice) Sole() bool { return len(c.addrs) < 2 }
 // has reports whether addr is one of the addresses.
 func (c *Choice) has(addr netip.AddrPort) bool { return slices.Contains(c.addrs, addr) }
 
-// Next goes on to another address, and reports whether there is one to try now.
+// Next moves on to another address, and reports whether there is one to try now.
 func (c *Choice) Next() bool {
 	if now := time.Now(); c.left <= 0 && now.Sub(c.began) >= roundPause {
 		c.left, c.began = len(c.addrs)-1, now
@@ -130,7 +130,7 @@ func (c *Choice) Next() bool {
 	return true
 }
 
-// drop leaves out the present address, and reports whether others are left.
+// drop removes the current address, and reports whether others are left.
 func (c *Choice) drop() bool {
 	if len(c.addrs) == 1 {
 		return false
@@ -140,7 +140,7 @@ func (c *Choice) drop() bool {
 	return true
 }
 
-// Open opens a socket to the address that is to be tried.
+// Open opens a socket to the address to try now.
 func (c *Choice) Open() (*Outlet, error) {
 	o, err := dialOutlet(c.Addr())
 	for err != nil && c.drop() { // its family may not be there at all

@@ -7,9 +7,9 @@ import (
 	proxyproto "github.com/pires/go-proxyproto"
 )
 
-// ProxyHeader returns the PROXY protocol header (haproxy's proxy-protocol.txt)
-// that tells an origin who its visitor is, or, without addresses, that this machine asks
-// for itself, as it does to repeat a request; nil for no version.
+// ProxyHeader returns the PROXY protocol header (haproxy's proxy-protocol.txt) that tells an origin
+// who its visitor is. Without addresses, the header says that this machine itself makes the
+// request, as it does for a replay. Without a version, the result is nil.
 func ProxyHeader(version string, visitor, edge netip.AddrPort) []byte {
 	var v byte
 	switch version {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// config verifies the certificate of an origin elsewhere. One on this machine
-// or in its private network hardly ever has a certificate that could be
-// verified, and its path is not a stranger's.
+// config verifies the certificate of an origin elsewhere. An origin on this machine or in its
+// private network hardly ever has a certificate that could be verified, and the path to it does not
+// cross strangers' networks.
 func (s Service) config(ip netip.Addr, protocol string) *tls.Config {
 	near := ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
 	return &tls.Config{ServerName: s.known(), InsecureSkipVerify: near, NextProtos: []string{protocol}}
 }
 
-// insecure is Unreached for a local service that takes the connection, and does not
-// get as far as a session of TLS within wait.
+// insecure is the Unreached for a local service that accepts the connection but does not complete a
+// TLS handshake within wait.
 func (s Service) insecure(err error, wait time.Duration) error {
 	var plain tls.RecordHeaderError
 	switch {

@@ -1,6 +1,6 @@
-// Package refusal is what the agent answers to a request that it does not do: a code
-// for programs, a sentence for people, and the field at fault. Any other error is the
-// agent's own fault. What a code is to HTTP is left to package localapi.
+// Package refusal defines the errors with which the agent refuses a request: a code for programs, a
+// sentence for people, and the field at fault. Any other error is the agent's own fault. How a code
+// maps to HTTP is left to package localapi.
 package refusal
 
 import (
@@ -21,7 +21,7 @@ const (
 	CodeTooManyStreams   = "too_many_streams"
 )
 
-// Error is what an operation refuses with; any other error is the agent's own fault.
+// Error is the error of a refused operation; any other error is the agent's own fault.
 type Error struct {
 	Code    string
 	Message string
@@ -30,12 +30,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Invalid is the refusal of what a field has.
+// Invalid refuses the value of a field.
 func Invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalidParameter, Message: field + ": " + fmt.Sprintf(format, args...), Field: field}
 }
 
-// Clip keeps a value that is told back to its sender short.
+// Clip shortens a value that is quoted back to its sender.
 func Clip(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "") + "…"

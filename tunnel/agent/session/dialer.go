@@ -13,23 +13,22 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Dialer makes sessions. Its fields are set before its methods are called; Dial and
-// Logger are required.
+// Dialer makes sessions. Set its fields before calling its methods; Dial and Logger are required.
 type Dialer struct {
 	// Dial opens a session.
 	Dial func(ctx context.Context, relay link.DialConfig) (link.Session, error)
-	// Detour lets a session over UDP go on over TCP while no UDP gets through.
+	// Detour lets a session over UDP continue over TCP while UDP does not get through.
 	Detour bool
-	// Streams is how many streams a session may have open in each direction, and Memory
-	// how many of its bytes may wait. If zero, as package link has it.
+	// Streams is how many streams a session may have open in each direction, and Memory how many of
+	// its bytes may wait. If zero, the defaults of package link apply.
 	Streams int
 	Memory  int64
-	// Instance and Version are told to the relay.
+	// Instance and Version are reported to the relay.
 	Instance, Version string
 	Logger            *slog.Logger
 }
 
-// Joining is what an agent connects with, whatever the address.
+// Joining is what an agent connects with, regardless of the address.
 type Joining struct {
 	Token    wire.Token
 	ClientID string // that the token must be of; empty: any
@@ -38,7 +37,7 @@ type Joining struct {
 	Trial    bool   // it serves no tunnel: see wire.Hello
 }
 
-// Connect makes a session at addr and says Hello.
+// Connect makes a session at addr and sends Hello.
 func (d *Dialer) Connect(ctx context.Context, addr string, j Joining) (*Session, error) {
 	session, err := d.Dial(ctx, link.DialConfig{
 		Relay: addr, Fingerprint: j.Token.Fingerprint, Transport: j.Over,
@@ -56,7 +55,7 @@ func (d *Dialer) Connect(ctx context.Context, addr string, j Joining) (*Session,
 	if err != nil {
 		client.Close()
 		_ = session.Close("no welcome")
-		// The session's end says more than the request that it broke.
+		// The session's error says more than that of the request that it broke.
 		if ended := session.Err(); ended != nil && !control.Answered(err) && ctx.Err() == nil {
 			var closed *link.CloseError
 			if errors.As(ended, &closed) {

@@ -1,7 +1,6 @@
-// Package session makes sessions with a relay, at one of several addresses, and knows
-// how each of them is: whether it lives, was heard of late, or should be left for
-// another. Which sessions there are to be, and what is done on them, is left to package
-// agent.
+// Package session makes sessions with a relay, at one of several addresses, and tracks the state of
+// each: whether it is alive, was heard from recently, or should be replaced by another. Which
+// sessions there should be, and what is done on them, is left to package agent.
 package session
 
 import (
@@ -35,7 +34,7 @@ type Session struct {
 	dropped bool          // another node says that this one is gone
 }
 
-// Alive reports whether the session has not ended.
+// Alive reports whether the session is still alive.
 func (s *Session) Alive() bool {
 	select {
 	case <-s.Link.Done():
@@ -51,10 +50,10 @@ func (s *Session) End(reason string) {
 	s.Control.Close()
 }
 
-// Fresh reports whether the relay was heard within the last keep-alive interval.
+// Fresh reports whether the relay was heard from within the last keep-alive interval.
 func (s *Session) Fresh() bool { return s.staleIn() > 0 }
 
-// staleIn is how long the session stays fresh if nothing is heard.
+// staleIn returns how long the session stays fresh if nothing is heard.
 func (s *Session) staleIn() time.Duration {
 	stats := s.Link.Stats()
 	heard := stats.LastReceived
@@ -69,8 +68,8 @@ func (s *Session) staleIn() time.Duration {
 	return time.Until(heard.Add(interval + 2*stats.RTT))
 }
 
-// Retire leaves the session to the visitors it has, for grace at most (0: as
-// long as they take).
+// Retire keeps the session only for the visitors it has, for grace at most (0: for as long as they
+// take).
 func (s *Session) Retire(grace time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,22 +82,21 @@ func (s *Session) Retire(grace time.Duration) {
 // Retired is closed when the session is retired.
 func (s *Session) Retired() <-chan struct{} { return s.retired }
 
-// Grace is how long the visitors of a retired session have; 0: as long as they take.
+// Grace returns how long the visitors of a retired session have; 0: as long as they take.
 func (s *Session) Grace() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.grace
 }
 
-// Drain notes that the relay asked to move on.
+// Drain records that the relay asked to move to another session.
 func (s *Session) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drain = true
 }
 
-// Draining reports whether the relay asked to move on: it serves those who are
-// there, and nobody else.
+// Draining reports whether the relay asked to move: it serves the visitors it has, and no new ones.
 func (s *Session) Draining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,24 +106,23 @@ func (s *Session) Draining() bool {
 // Leaving reports whether another session should take over from this one.
 func (s *Session) Leaving() bool { return s.Ailing() || s.Worn() }
 
-// Ailing reports whether another node had better be tried, too.
+// Ailing reports whether another node should be tried as well.
 func (s *Session) Ailing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drain || s.suspect || !s.Fresh()
 }
 
-// Worn reports whether the session is to be replaced for what has gone over it: nothing
-// is wrong with its node. Nobody is told when it comes to that, which takes hours at
-// the least, and from then on many times as long is left: who keeps sessions looks
-// once an hour.
+// Worn reports whether the session should be replaced because of how much has passed over it;
+// nothing is wrong with its node. No event announces this. It takes hours at the least, and after
+// that many times as long remains, so whoever keeps sessions checks once an hour.
 func (s *Session) Worn() bool { return s.Link.Stats().Worn }
 
 // Fit reports whether the session is good enough to be the one in use.
 func (s *Session) Fit() bool { return s.Alive() && s.Fresh() && !s.Draining() }
 
-// List notes whether another node still knows the one of s. One that does not may
-// be wrong: the session has to prove that it lives.
+// List records whether another node still knows the node of s. The other node may be wrong about
+// it, so the session then has to prove that it is alive.
 func (s *Session) List(listed bool) {
 	s.mu.Lock()
 	was := s.dropped
@@ -139,22 +136,22 @@ func (s *Session) List(listed bool) {
 	}
 }
 
-// Unlisted reports whether another node says that the one of s is gone.
+// Unlisted reports whether another node says that the node of s is gone.
 func (s *Session) Unlisted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dropped
 }
 
-// NetworkChanged has a session that can move to another network do so.
+// NetworkChanged makes the session move to another network, if it can.
 func (s *Session) NetworkChanged() {
 	if mover, ok := s.Link.(interface{ NetworkChanged() }); ok {
 		mover.NetworkChanged()
 	}
 }
 
-// Probe asks the relay for an answer now, and reports whether one came. Without one
-// the session is to be left.
+// Probe asks the relay for an answer now, and reports whether one came. If not, the session should
+// be abandoned.
 func (s *Session) Probe(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -167,8 +164,8 @@ func (s *Session) Probe(ctx context.Context) bool {
 	return false
 }
 
-// Prove probes the session whenever there is doubt, until ctx ends. failed is called
-// after each probe that was not answered.
+// Prove probes the session whenever it is in doubt, until ctx ends. It calls failed after each
+// unanswered probe.
 func (s *Session) Prove(ctx context.Context, failed func()) {
 	for {
 		select {
@@ -182,8 +179,8 @@ func (s *Session) Prove(ctx context.Context, failed func()) {
 	}
 }
 
-// Watch calls stale when the session goes stale and when it is heard again, and moved
-// when its transport is another one, until ctx or the session ends.
+// Watch calls stale when the session goes stale and when it is heard from again, and moved when its
+// transport changes, until ctx or the session ends.
 func (s *Session) Watch(ctx context.Context, stale, moved func()) {
 	var changed <-chan struct{}
 	if c, ok := s.Link.(interface{ TransportChanged() <-chan struct{} }); ok {

@@ -10,12 +10,12 @@ import (
 	"adit/tunnel/wire"
 )
 
-// headStart is how long an address has for itself before the next is tried, too.
-// One at which nobody is, as of a node that was just lost, says nothing: over UDP
-// silence is all there is, and an attempt would last to its limit.
+// headStart is how long an address is tried alone before the next is tried too. If nobody is there,
+// as with a node that was just lost, there is no error: over UDP there is only silence, and an
+// attempt would last until its limit.
 const headStart = 1500 * time.Millisecond
 
-// attempted is the end of one attempt of several.
+// attempted is the result of one of several attempts.
 type attempted struct {
 	session *Session
 	err     error
@@ -23,13 +23,12 @@ type attempted struct {
 	turn    int
 }
 
-// ConnectAny makes a session at one of several addresses of a relay and says
-// Hello, as Connect does, and returns the address that what it returns is of. It
-// begins with the first; the next joins after headStart, or when all before it
-// have failed, and the first that is welcome wins. Once the token was refused,
-// no further one is tried. Where none is welcome, the error is the one that says
-// most, of equal ones the first address's. All that it began has ended when it
-// returns.
+// ConnectAny makes a session at one of several addresses of a relay and sends Hello, as Connect
+// does, and returns the address to which its result belongs. It starts with the first address. Each
+// further one joins after headStart, or once all before it have failed, and the first that is
+// welcomed wins. Once the token is refused, no more addresses are tried. If none is welcomed, the
+// error is the most informative one; among equals, the earliest address's. Everything that it
+// started has ended when it returns.
 func (d *Dialer) ConnectAny(ctx context.Context, addrs []string, j Joining) (*Session, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,13 +77,13 @@ func (d *Dialer) ConnectAny(ctx context.Context, addrs []string, j Joining) (*Se
 	return best.session, best.addr, best.err
 }
 
-// saysMore reports whether the failure r says more than another, or than none.
+// saysMore reports whether the failure r is more informative than another, or than none.
 func (r attempted) saysMore(other attempted) bool {
 	return other.err == nil || cmp.Or(cmp.Compare(telling(r.err), telling(other.err)), other.turn-r.turn) > 0
 }
 
-// telling is how much an error says of why there is no session: most if the
-// relay said it.
+// telling rates how much an error says about why there is no session: most if it came from the
+// relay.
 func telling(err error) int {
 	var p *wire.Problem
 	switch {

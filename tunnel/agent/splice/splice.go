@@ -1,6 +1,6 @@
-// Package splice copies one direction of a connection to another, as directly as both
-// allow, and shows what passes to who counts or inspects it. When the connections are
-// to end, and how, is left to the caller.
+// Package splice copies one direction of a connection to another connection, as directly as both
+// allow, and shows what passes to those who count or inspect it. When and how the connections end
+// is left to the caller.
 package splice
 
 import (
@@ -12,21 +12,20 @@ import (
 	"adit/tunnel/link"
 )
 
-// HalfCloser is a connection whose sending side ends by itself: *sockio.Conn,
+// HalfCloser is a connection whose sending direction can be closed separately: *sockio.Conn,
 // *tls.Conn, link.Stream.
 type HalfCloser interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// WriteError is an error of Half that came from dst.
+// WriteError is an error of Half that came from writing to dst.
 type WriteError struct{ error }
 
 func (e *WriteError) Unwrap() error { return e.error }
 
-// Half copies src to dst until src ends. Each part is shown to before, if
-// that is set, before it is written, and to after, if that is, once it is. It
-// returns nil if src ended with io.EOF.
+// Half copies src to dst until src ends. Each part is passed to before, if set, before it is
+// written, and to after, if set, once it is written. Half returns nil if src ended with io.EOF.
 func Half(dst io.Writer, src io.Reader, before, after func([]byte)) error {
 	var mem lend.Buffer
 	defer mem.Return()

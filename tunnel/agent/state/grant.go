@@ -2,19 +2,19 @@ package state
 
 import "adit/tunnel/agent/definition"
 
-// Grant is what the relay gave a tunnel last.
+// Grant is what the relay gave a tunnel most recently.
 type Grant struct {
 	Domain     string `json:"domain,omitempty"`
 	RemotePort int    `json:"remote_port,omitempty"`
 	PublicURL  string `json:"public_url,omitempty"`
-	// Chosen is set if the tunnel asked for this name or port, and not for any.
+	// Chosen is set if the tunnel asked for this particular name or port.
 	Chosen bool `json:"chosen,omitempty"`
-	// GivenUp is set if the tunnel is to have another name or port now. The relay
-	// has this one for it until it gives the other.
+	// GivenUp is set if the tunnel is now to get a different name or port. The relay keeps this one
+	// for it until it grants the other.
 	GivenUp bool `json:"given_up,omitempty"`
 }
 
-// GaveUp is g for a tunnel that is to have another name or port.
+// GaveUp returns g for a tunnel that is to get a different name or port.
 func (g Grant) GaveUp() Grant {
 	if g.Domain == "" && g.RemotePort == 0 {
 		return Grant{}
@@ -23,8 +23,7 @@ func (g Grant) GaveUp() Grant {
 	return g
 }
 
-// Of is g for a tunnel that is to be as want says, which may be other than when it
-// was given.
+// Of returns g for a tunnel with the definition want, which may have changed since the grant.
 func (g Grant) Of(want definition.Tunnel) Grant {
 	numbered := want.Numbered()
 	switch {

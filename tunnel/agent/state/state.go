@@ -1,8 +1,7 @@
-// Package state is the folder in which the agent keeps what must outlive it: the token
-// and what belongs to the session in auth.json, the tunnels and what the relay gave
-// them in tunnels.json. Files in, values out, and each file is replaced as a whole; one
-// that does not read is put aside, and one of a later adit is left alone. When
-// something is to be saved is left to package agent.
+// Package state is the folder in which the agent keeps what must outlive it: the token and the data
+// of its session in auth.json, the tunnels and what the relay gave them in tunnels.json. It is
+// files in, values out, and each file is replaced as a whole. A file that cannot be read is put
+// aside, and one written by a later adit is left alone. When to save is left to package agent.
 package state
 
 import (
@@ -31,7 +30,7 @@ const (
 	lockName    = "agent.lock"
 )
 
-// Versions of the files' schemas. A file of a later adit is not touched.
+// Versions of the files' schemas. A file written by a later adit is left alone.
 const (
 	authVersion    = 1
 	tunnelsVersion = 1
@@ -39,7 +38,7 @@ const (
 
 const maxStateFile = 64 << 20
 
-// Auth is auth.json: the token and what belongs to the session.
+// Auth is auth.json: the token and the data of its session.
 type Auth struct {
 	Version      int       `json:"version"`
 	Instance     string    `json:"instance"` // random, once per state folder
@@ -47,16 +46,17 @@ type Auth struct {
 	Token        string    `json:"auth_token,omitempty"`
 	ClientID     string    `json:"client_id,omitempty"` // what the person bound the agent to
 	ConfiguredAt time.Time `json:"configured_at,omitzero"`
-	// Addresses are where the relay moved, or has its nodes, and AddressesOf is
-	// that relay: its authority's fingerprint.
+	// Addresses are where the relay has moved, or where its nodes are. AddressesOf identifies that
+	// relay by its authority's fingerprint.
 	Addresses   []string `json:"addresses,omitempty"`
 	AddressesOf string   `json:"addresses_of,omitempty"`
-	// GivenBy is the relay, as AddressesOf, whose grants and releases tunnels.json
-	// has. It outlives the token: who is logged in there again owes it the same.
+	// GivenBy identifies, in the same way as AddressesOf, the relay to which the grants and
+	// releases in tunnels.json belong. It outlives the token: whoever logs in there again still
+	// owes the releases.
 	GivenBy string `json:"given_by,omitempty"`
 }
 
-// FingerprintOf tells relays apart by what their tokens trust; "" without one.
+// FingerprintOf tells relays apart by what their tokens trust; "" without a token.
 func FingerprintOf(t wire.Token) string {
 	if t.Fingerprint == [32]byte{} {
 		return ""
@@ -68,13 +68,13 @@ func FingerprintOf(t wire.Token) string {
 type Tunnels struct {
 	Version int      `json:"version"`
 	Tunnels []Tunnel `json:"tunnels"`
-	// Granted has what the relay gave declared tunnels, by tunnel id.
+	// Granted is what the relay gave declared tunnels, by tunnel id.
 	Granted map[string]Grant `json:"granted,omitempty"`
-	// Releases are claims to give back as soon as there is a session.
+	// Releases are claims to give back once there is a session.
 	Releases []string `json:"releases,omitempty"`
 }
 
-// Without returns v less what a relay gave.
+// Without returns v without anything that a relay gave.
 func (v Tunnels) Without() Tunnels {
 	v.Granted, v.Releases = nil, nil
 	v.Tunnels = slices.Clone(v.Tunnels)
@@ -93,10 +93,10 @@ type Tunnel struct {
 	Granted   Grant             `json:"granted,omitzero"`
 }
 
-// mend gives tunnels new ids where a file that a person has changed, as by copying
-// one of them, has none, one that the API's paths cannot have, or one twice: the
-// second would take the first one's place. It returns how many those are. What the
-// relay gave belongs to the first.
+// mend gives tunnels new ids if a file that a person has edited, perhaps by copying a tunnel, lacks
+// an id, has one that is not valid in the API's paths, or has one twice, in which case the second
+// tunnel would replace the first. It returns how many ids it changed. What the relay gave belongs
+// to the first tunnel.
 func (v *Tunnels) mend() (mended int) {
 	seen := make(map[string]bool, len(v.Tunnels))
 	for i := range v.Tunnels {
@@ -110,7 +110,7 @@ func (v *Tunnels) mend() (mended int) {
 	return mended
 }
 
-// isID reports whether id can be a tunnel's.
+// isID reports whether id is valid as a tunnel's id.
 func isID(id string) bool {
 	if id == "" || len(id) > maxID {
 		return false
@@ -123,11 +123,11 @@ func isID(id string) bool {
 	return true
 }
 
-// maxID bounds ids; a relay cuts what is longer.
+// maxID limits the length of ids; a relay truncates longer ones.
 const maxID = 64
 
-// Folder is a state folder, and has one owner at a time. Its methods are not for
-// several goroutines at once.
+// Folder is a state folder, and has one owner at a time. Its methods must not be called
+// concurrently.
 type Folder struct {
 	dir  string
 	lock *lockfile.Lock
@@ -135,8 +135,8 @@ type Folder struct {
 	Write func(path string, data []byte, perm fs.FileMode) error
 }
 
-// Open makes the folder if there is none, and takes it until Close. It removes what
-// writes that were cut have left.
+// Open creates the folder if needed, and owns it until Close. It removes what interrupted writes
+// have left behind.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("make the state folder: %w", err) // whose it is to be, the daemon says
@@ -162,7 +162,7 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// withoutPath is err for a sentence that has the path already.
+// withoutPath returns err for a sentence that contains the path already.
 func withoutPath(err error) error {
 	if at := new(fs.PathError); errors.As(err, &at) {
 		return at.Err
@@ -170,24 +170,23 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Close gives the folder back.
+// Close releases the folder.
 func (f *Folder) Close() error { return f.lock.Release() }
 
 func (f *Folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// Saved is what the folder had.
+// Saved is the content of the folder.
 type Saved struct {
 	Auth    Auth
 	Tunnels Tunnels
 	// Notices say which files were put aside, and why.
 	Notices []string
-	// Mended is how many tunnels had no id of their own and have new ones, which are
-	// not saved yet.
+	// Mended is how many tunnels had no id of their own and were given new ones, which are not
+	// saved yet.
 	Mended int
 }
 
-// Load reads the files. What there is none of is empty, but for Auth.Instance, which is
-// made then.
+// Load reads the files. Missing files count as empty, except for Auth.Instance, which is generated.
 func (f *Folder) Load() (Saved, error) {
 	var v Saved
 	var kept *aside
@@ -217,7 +216,7 @@ func (f *Folder) Load() (Saved, error) {
 	return v, nil
 }
 
-// aside is the error about a file that could not be read and was put aside.
+// aside returns the error about a file that could not be read and was put aside.
 type aside struct {
 	path, kept string
 	cause      error
@@ -263,7 +262,7 @@ func (f *Folder) load(name string, version int, v any) error {
 	return &aside{path: path, kept: kept, cause: err}
 }
 
-// noState says why something is no state file of any adit, and can be put aside.
+// noState returns why something is not a state file of any adit, and can be put aside.
 type noState string
 
 func (e noState) Error() string { return string(e) }
@@ -311,12 +310,12 @@ func (f *Folder) save(name string, v any) error {
 	return f.Write(f.path(name), append(data, '\n'), 0o600)
 }
 
-// trial is how much Try writes: a full disk still has room for a file's name, and
-// often for a few bytes in it.
+// trial is how much Try writes: a full disk still has room for a file's name, and often for a few
+// bytes in it.
 const trial = 64 << 10
 
-// Try writes a file into the folder as the others are written, to the disk itself, and
-// removes it.
+// Try writes a file to the folder in the same way as the others, through to the disk, and removes
+// it again.
 func (f *Folder) Try() error {
 	file, err := os.CreateTemp(f.dir, ".check.*.tmp")
 	if err != nil {
@@ -324,7 +323,7 @@ func (f *Folder) Try() error {
 	}
 	err = file.Close()
 	if err == nil {
-		// No holes and nothing that a file system would pack to nothing.
+		// No holes, and nothing that a file system could compress away.
 		data := make([]byte, trial)
 		_, _ = rand.Read(data) // it never fails
 		err = f.Write(file.Name(), data, 0o600)
@@ -332,7 +331,7 @@ func (f *Folder) Try() error {
 	return errors.Join(err, os.Remove(file.Name()))
 }
 
-// NewID returns prefix and 80 random bits.
+// NewID returns prefix followed by 80 random bits.
 func NewID(prefix string) string {
 	var b [10]byte
 	rand.Read(b[:])

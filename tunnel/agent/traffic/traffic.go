@@ -1,5 +1,4 @@
-// Package traffic counts who came and what passed: of one tunnel, of one visit, of the
-// agent as a whole.
+// Package traffic counts visitors and bytes: of one tunnel, of one visit, or of the whole agent.
 package traffic
 
 import "sync/atomic"
@@ -11,22 +10,23 @@ type Connections struct {
 	Total int64 `json:"total"`
 }
 
-// Bytes counts payload: In from visitors to the origin, Out back.
+// Bytes counts payload: In from visitors to the origin, Out in the other direction.
 type Bytes struct {
 	In  int64 `json:"in"`
 	Out int64 `json:"out"`
 }
 
-// Counters count. They are for several goroutines at once, and used by pointer.
+// Counters counts visitors and bytes. It is safe for concurrent use, and must be used by pointer.
 type Counters struct{ open, total, in, out atomic.Int64 }
 
-// Enter counts one who came.
+// Enter counts a visitor who comes.
 func (c *Counters) Enter() {
 	c.open.Add(1)
 	c.total.Add(1)
 }
 
-// TryEnter is Enter unless as many as most are there. It reports whether it was.
+// TryEnter is like Enter, but does nothing if most visitors are there already. It reports whether
+// the visitor was counted.
 func (c *Counters) TryEnter(most int64) bool {
 	if c.open.Add(1) > most {
 		c.open.Add(-1)
@@ -36,7 +36,7 @@ func (c *Counters) TryEnter(most int64) bool {
 	return true
 }
 
-// Leave counts one who went.
+// Leave counts a visitor who goes.
 func (c *Counters) Leave() { c.open.Add(-1) }
 
 // In counts n bytes from a visitor.
@@ -45,10 +45,10 @@ func (c *Counters) In(n int) { c.in.Add(int64(n)) }
 // Out counts n bytes to a visitor.
 func (c *Counters) Out(n int) { c.out.Add(int64(n)) }
 
-// Connections returns who came and who is there.
+// Connections returns how many visitors have come and how many are there now.
 func (c *Counters) Connections() Connections {
 	return Connections{Open: c.open.Load(), Total: c.total.Load()}
 }
 
-// Bytes returns what passed.
+// Bytes returns how many bytes have passed.
 func (c *Counters) Bytes() Bytes { return Bytes{In: c.in.Load(), Out: c.out.Load()} }

@@ -1,5 +1,6 @@
-// Package turn lets one change at a time be made: what a person asked for while another
-// such runs is told so at once, and own work, of which nobody knows, is waited for.
+// Package turn lets one change at a time be made. A change that a person asks for is refused at
+// once if another such change is in progress; the agent's own work, of which people know nothing,
+// is waited for.
 package turn
 
 import (
@@ -12,15 +13,16 @@ const (
 	pace    = 10 * time.Millisecond
 )
 
-// Turn lets one change at a time be made. While a control-plane request has it,
-// another is told so at once; the agent's own work, of which whoever asks knows
-// nothing, is waited for. The zero Turn is nobody's.
+// Turn lets one change at a time be made. While a control-plane request holds it, another one is
+// refused at once. The agent's own work, which callers know nothing about, is waited for. The zero
+// Turn is held by nobody.
 type Turn struct {
 	mu        sync.Mutex
 	held, own bool
 }
 
-// take takes the turn, unless it is held; then it reports whether by own work.
+// take takes the turn, unless it is held; in that case it reports whether the agent's own work
+// holds it.
 func (t *Turn) take(own bool) (taken, heldByOwn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +33,7 @@ func (t *Turn) take(own bool) (taken, heldByOwn bool) {
 	return true, false
 }
 
-// TryLock takes the turn for a control-plane request, if no other has it.
+// TryLock takes the turn for a control-plane request, unless another one holds it.
 func (t *Turn) TryLock() bool {
 	for end := time.Now().Add(ownWork); ; time.Sleep(pace) {
 		taken, own := t.take(false)
@@ -41,7 +43,7 @@ func (t *Turn) TryLock() bool {
 	}
 }
 
-// TryOwn takes the turn for the agent's own work, if nobody has it.
+// TryOwn takes the turn for the agent's own work, unless somebody holds it.
 func (t *Turn) TryOwn() bool {
 	taken, _ := t.take(true)
 	return taken
@@ -54,7 +56,7 @@ func (t *Turn) Lock() {
 	}
 }
 
-// Unlock gives the turn back.
+// Unlock gives up the turn.
 func (t *Turn) Unlock() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"adit/tunnel/wire"
 )
 
-// Flows are the flows of the agent's own visits over one session.
+// Flows holds the flows of the agent's own visits over one session.
 type Flows struct {
 	session link.Session
 
@@ -17,11 +17,11 @@ type Flows struct {
 	all map[uint32]*Flow
 }
 
-// NewFlows returns those of a session, which are none yet.
+// NewFlows returns the Flows of a session, which has none yet.
 func NewFlows(s link.Session) *Flows { return &Flows{session: s, all: make(map[uint32]*Flow)} }
 
-// Bring brings packets to the flow of a number, if there is one. They are valid until it
-// returns. One at a time calls it.
+// Bring delivers packets to the flow with the given number, if there is one. They are valid until
+// it returns. It must not be called concurrently.
 func (fs *Flows) Bring(number uint32, payloads [][]byte) {
 	fs.mu.RLock()
 	f := fs.all[number]
@@ -31,8 +31,8 @@ func (fs *Flows) Bring(number uint32, payloads [][]byte) {
 	}
 }
 
-// Open returns the flow of a number that the relay has given with stream. It is over with
-// the stream, or when leave is closed. answer takes what comes, and must not wait.
+// Open returns the flow with the number that the relay assigned together with stream. The flow ends
+// with the stream, or when leave is closed. answer receives what arrives, and must not block.
 func (fs *Flows) Open(number uint32, stream link.Stream, leave <-chan struct{}, answer func(payloads [][]byte)) *Flow {
 	f := &Flow{of: fs, number: number, stream: stream, leave: leave, answer: answer}
 	fs.mu.Lock()
@@ -74,7 +74,7 @@ func (f *Flow) Send(payloads [][]byte) {
 	}
 }
 
-// Run returns when the flow is over or ctx ends, and ends it.
+// Run returns when the flow has ended or ctx ends, and ends the flow.
 func (f *Flow) Run(ctx context.Context) {
 	var reading sync.WaitGroup
 	over := make(chan struct{})

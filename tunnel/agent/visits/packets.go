@@ -8,8 +8,8 @@ import (
 	"adit/internal/udpflow"
 )
 
-// servePackets leads the packets that come to conn on until ctx ends, those of each
-// sender by a flow of its own, and closes it.
+// servePackets leads the packets that arrive on conn to the tunnel until ctx ends, with a separate
+// flow for each sender, and closes conn.
 func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn) error {
 	return udpflow.Serve(ctx, conn, udpflow.Config{
 		Open: func(ctx context.Context, answer func([][]byte)) (udpflow.Way, error) {
@@ -35,7 +35,7 @@ func (vs *Visits) servePackets(ctx context.Context, v *visit, conn *net.UDPConn)
 	})
 }
 
-// countedFlow is a flow that leaves the visits with its end.
+// countedFlow is a flow that is removed from the visits when it ends.
 type countedFlow struct {
 	*Flow
 	visits *Visits
@@ -46,10 +46,9 @@ func (f countedFlow) Run(ctx context.Context) {
 	f.Flow.Run(ctx)
 }
 
-// VisitUDP leads the packets of one sender to a private tunnel, until its connection ends,
-// the flow is over or ctx ends. Once the relay has let it in, take gives the connection,
-// on which each packet is behind its length as udpflow.Framed says, and closing that is
-// left to VisitUDP.
+// VisitUDP leads the packets of one sender to a private tunnel, until its connection or the flow
+// ends, or ctx ends. Once the relay has admitted the visit, VisitUDP calls take for the connection,
+// on which each packet is preceded by its length as udpflow.Framed says, and closes that itself.
 func (vs *Visits) VisitUDP(ctx context.Context, tunnel string, take func() (net.Conn, error)) error {
 	if err := vs.enter(); err != nil {
 		return err

@@ -1,7 +1,6 @@
-// Package visits leads connections, and flows of packets, to private tunnels of the
-// relay's other clients: what comes by the addresses on this machine that are declared for
-// them, and single ones. How the relay is asked for a stream or flow to such a tunnel is
-// left to who makes a Visits.
+// Package visits leads connections, and flows of packets, to private tunnels of the relay's other
+// clients: those that arrive at the local addresses declared for such tunnels, and single ones. How
+// to ask the relay for a stream or flow to such a tunnel is left to whoever creates a Visits.
 package visits
 
 import (
@@ -26,12 +25,13 @@ import (
 )
 
 const (
-	// maxGuests bounds the connections of one visit that are open at once.
+	// maxGuests limits the open connections of one visit.
 	maxGuests = 256
-	// maxWays bounds those of all visits. The relay lets a session have 1,024 streams, and
-	// what the agent has to ask it goes by such, too.
+	// maxWays limits those of all visits. The relay lets a session have 1,024 streams, and the
+	// agent needs some of them for its own requests.
 	maxWays = 896
-	// listenAgain is how long a port that is another program's is left to it.
+	// listenAgain is how long to wait before trying again to listen on a port that another program
+	// has.
 	listenAgain = 5 * time.Second
 )
 
@@ -41,17 +41,17 @@ const (
 	StateFailed    = "failed" // its address cannot be listened on now; Error says why
 )
 
-// Visit is a snapshot of what became of a definition.Visit.
+// Visit is a snapshot of the state of a definition.Visit.
 type Visit struct {
 	definition.Visit
 	State string `json:"state"`
-	// Error is why State is StateFailed, or why the newest connection was not led on.
+	// Error is why State is StateFailed, or why the most recent connection was not led on.
 	Error       string              `json:"error"`
 	Connections traffic.Connections `json:"connections"`
 	Bytes       traffic.Bytes       `json:"bytes"`
 }
 
-// Visits are the declared ones. They are for several goroutines at once.
+// Visits holds the declared visits. It is safe for concurrent use.
 type Visits struct {
 	log     *slog.Logger
 	dialer  Dialer
@@ -62,20 +62,20 @@ type Visits struct {
 	all map[definition.Visit]*visit
 }
 
-// Dialer asks the relay for ways to private tunnels, which are called CLIENT/NAME. Its
-// errors are for people to read.
+// Dialer asks the relay for ways to private tunnels, named CLIENT/NAME. Its errors are written for
+// people.
 type Dialer interface {
 	DialPrivate(ctx context.Context, tunnel string) (link.Stream, error)
-	// DialPrivateUDP opens a flow, whose answers answer takes as Flows.Open says.
+	// DialPrivateUDP opens a flow; answer receives its answers, as Flows.Open says.
 	DialPrivateUDP(ctx context.Context, tunnel string, answer func(payloads [][]byte)) (*Flow, error)
 }
 
-// New returns Visits that go by what the dialer opens.
+// New returns Visits that use dialer to reach tunnels.
 func New(log *slog.Logger, dialer Dialer) *Visits {
 	return &Visits{log: log, dialer: dialer, changed: make(chan struct{}, 1), all: make(map[definition.Visit]*visit)}
 }
 
-// enter counts one more way to a tunnel, until leave, or says why there can be none now.
+// enter counts one more way to a tunnel, until leave, or returns why there can be none now.
 func (vs *Visits) enter() error {
 	if vs.ways.Add(1) > maxWays {
 		vs.leave()
@@ -103,7 +103,7 @@ type visit struct {
 	fault string
 }
 
-// note notes how the visit is, and reports whether that is new.
+// note records the state of the visit, and reports whether it is new.
 func (v *visit) note(state, fault string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -130,8 +130,8 @@ func (vs *Visits) List() []Visit {
 	return out
 }
 
-// Declare makes the visits those of specs. What did not change is not touched. If
-// one is wrong nothing changes, and a *definition.DeclareError says which. Run keeps them.
+// Declare replaces the declared visits with those of specs. Unchanged ones are left alone. If one
+// is wrong, nothing changes, and a *definition.DeclareError says which. Run keeps them.
 func (vs *Visits) Declare(specs []definition.Visit) error {
 	wanted, err := definition.CheckVisits(specs)
 	if err != nil {
@@ -166,7 +166,7 @@ func (vs *Visits) Declare(specs []definition.Visit) error {
 	return nil
 }
 
-// Run listens for the declared visits until ctx ends.
+// Run listens on the addresses of the declared visits until ctx ends.
 func (vs *Visits) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -188,8 +188,7 @@ func (vs *Visits) Run(ctx context.Context) {
 	}
 }
 
-// keep listens for one visit until ctx ends, and again where something is in the
-// way.
+// keep listens for one visit until ctx ends, and retries if something prevents it.
 func (vs *Visits) keep(ctx context.Context, v *visit) {
 	var guests sync.WaitGroup
 	defer guests.Wait()
@@ -213,7 +212,7 @@ func (vs *Visits) keep(ctx context.Context, v *visit) {
 	}
 }
 
-// listen listens for a visit and serves it. guests are who is left when it returns.
+// listen listens for a visit and serves it. guests are those still connected when it returns.
 func (vs *Visits) listen(ctx context.Context, v *visit, guests *sync.WaitGroup) error {
 	listening := func() {
 		v.note(StateListening, "")
@@ -235,7 +234,7 @@ func (vs *Visits) listen(ctx context.Context, v *visit, guests *sync.WaitGroup) 
 	return vs.serve(ctx, v, ln, guests)
 }
 
-// describeListen says in one sentence why an address cannot be listened on.
+// describeListen says in one sentence why it is not possible to listen on an address.
 func describeListen(err error) string {
 	if op := new(net.OpError); errors.As(err, &op) {
 		err = op.Err
@@ -243,7 +242,7 @@ func describeListen(err error) string {
 	return "cannot listen: " + err.Error() + "; it is tried again"
 }
 
-// serve leads what comes by ln to the tunnel, until ctx ends or ln fails.
+// serve leads connections from ln to the tunnel, until ctx ends or ln fails.
 func (vs *Visits) serve(ctx context.Context, v *visit, ln net.Listener, guests *sync.WaitGroup) error {
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	defer ln.Close()
@@ -284,22 +283,23 @@ func (vs *Visits) lead(ctx context.Context, v *visit, conn *net.TCPConn) {
 	}
 }
 
-// notLed tells of what kept a guest from the tunnel. A program may try again and again.
+// notLed reports why a guest did not reach the tunnel. A program may try again and again.
 func (vs *Visits) notLed(v *visit, err error) {
 	if v.note(StateListening, err.Error()) {
 		vs.log.Warn("a visit was not led on", "tunnel", v.spec.Tunnel, "error", err)
 	}
 }
 
-// Visit leads a connection to another client's private tunnel, which is called
-// CLIENT/NAME, until both directions are over or ctx ends. Once the relay has let it
-// in, take gives the connection, and closing that is left to Visit; an error before
-// that says why not, and take is not called.
+// Visit leads a connection to another client's private tunnel, named CLIENT/NAME, until both
+// directions have ended or ctx ends. Once the relay has admitted the visit, Visit calls take for
+// the connection, and closes that itself. An error before that gives the reason, and take is not
+// called.
 func (vs *Visits) Visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error)) error {
 	return vs.visit(ctx, tunnel, take, func(int, int) {})
 }
 
-// visit is Visit with moved told how many bytes go to the tunnel and come from it.
+// visit is like Visit, and calls moved with the number of bytes that go to the tunnel and come from
+// it.
 func (vs *Visits) visit(ctx context.Context, tunnel string, take func() (splice.HalfCloser, error), moved func(to, from int)) error {
 	if err := vs.enter(); err != nil {
 		return err

@@ -1,27 +1,27 @@
-// Package budget bounds the memory of what sessions have received and nobody
-// has read: each has a share of what all sessions of a process may hold.
+// Package budget bounds the memory for data that sessions have received and nobody has read yet:
+// each session has a share of what all sessions of a process may hold.
 package budget
 
 import "sync/atomic"
 
-// step is by how much a share grows and shrinks.
+// step is the unit by which a share grows and shrinks.
 const step = 1 << 20
 
-// Budget is what all sessions of a process may hold together, beyond what each
-// holds freely. A nil Budget bounds nothing.
+// Budget is what all sessions of a process may hold together, in addition to what each may hold
+// freely. A nil Budget sets no bound.
 type Budget struct {
 	limit   int64
 	used    atomic.Int64
 	givenUp atomic.Uint64
 }
 
-// New returns a budget of so many bytes.
+// New returns a budget of the given number of bytes.
 func New(bytes int64) *Budget { return &Budget{limit: bytes} }
 
-// Used is how many bytes are taken now.
+// Used returns how many bytes are taken now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// GivenUp is how many streams were given up for what nobody read of them.
+// GivenUp returns how many streams were given up because of what nobody read of them.
 func (b *Budget) GivenUp() uint64 { return b.givenUp.Load() }
 
 func (b *Budget) take(n int64) bool {
@@ -41,7 +41,7 @@ func (b *Budget) give(n int64) {
 	}
 }
 
-// Share is one session's part. Its methods are not for several goroutines.
+// Share is one session's part of a Budget. Its methods must not be called concurrently.
 type Share struct {
 	Budget *Budget
 	Free   int64 // bytes that need no budget
@@ -49,8 +49,8 @@ type Share struct {
 	taken  int64
 }
 
-// Holds fits the share to n bytes, and reports whether they may be held. If
-// not, Room bytes may.
+// Holds adjusts the share to n bytes, and reports whether they may be held. If not, only Room bytes
+// may.
 func (s *Share) Holds(n int64) bool {
 	if n > s.Most {
 		return false
@@ -68,7 +68,7 @@ func (s *Share) Holds(n int64) bool {
 	return true
 }
 
-// Left is how many more than n bytes could be held now.
+// Left returns how many bytes beyond n could be held now.
 func (s *Share) Left(n int64) int64 {
 	most := s.Most
 	if s.Budget != nil {
@@ -77,17 +77,17 @@ func (s *Share) Left(n int64) int64 {
 	return max(0, most-n)
 }
 
-// Room is how many bytes may be held without more of the budget.
+// Room returns how many bytes may be held without taking more from the budget.
 func (s *Share) Room() int64 { return min(s.Most, s.Free+s.taken) }
 
-// GaveUp counts a stream that was given up, so that less is held.
+// GaveUp counts a stream that was given up to free memory.
 func (s *Share) GaveUp() {
 	if s.Budget != nil {
 		s.Budget.givenUp.Add(1)
 	}
 }
 
-// Close gives everything back. The share may hold nothing but Free then.
+// Close gives everything back. After that, the share may hold only Free.
 func (s *Share) Close() {
 	s.Budget.give(s.taken)
 	s.taken, s.Most = 0, min(s.Most, s.Free)

@@ -1,7 +1,7 @@
-// Package farewell keeps the last word to the peer of each session over UDP in a file.
-// A process that is killed says nothing, and over UDP nobody says it in its place;
-// the process that is started after it can, with the words that it finds. They are
-// sealed with the session's keys when it begins, so that no key is ever written.
+// Package farewell keeps the last word to the peer of each UDP session in a file. A process that is
+// killed sends nothing, and over UDP nothing is sent on its behalf; the process started after it
+// can send the words that it finds in the file. They are sealed with the session's keys when the
+// session begins, so no key is ever written.
 package farewell
 
 import (
@@ -17,26 +17,25 @@ import (
 // File is the file's name in a relay's data folder.
 const File = "farewells"
 
-// maxSlots is for how many sessions a file has room; the rest of them goes without.
+// maxSlots is how many sessions a file has room for; any more have no farewell.
 const maxSlots = 1 << 16
 
-// ID is what a session's records are known by.
+// ID identifies the session of a record.
 type ID [8]byte
 
-// Word is the last one to a peer.
+// Word is the last word to a peer.
 type Word struct {
-	// To is where the peer was heard last. If it is not valid, it is only told when
-	// it is heard again.
+	// To is where the peer was last heard from. If it is not valid, the word is sent only once the
+	// peer is heard from again.
 	To netip.AddrPort
-	// From is the own address that the peer knows; not valid if that is not known.
+	// From is the local address that the peer knows; not valid if unknown.
 	From netip.Addr
 	// Record is the datagram that ends the session: 1 to MaxRecord bytes.
 	Record []byte
 }
 
-// Book is a file of words. Its methods may be called from any goroutine, and wait
-// for no disk, but for Close. A word that could not be written is missing after a
-// kill, and no more than that.
+// Book is a file of words. Its methods may be called from any goroutine and, except for Close,
+// never wait for the disk. A word that could not be written is simply missing after a kill.
 type Book struct {
 	file *os.File
 	log  *slog.Logger
@@ -52,7 +51,7 @@ type Book struct {
 	ended  chan struct{}
 }
 
-// Open opens the file, or makes it. It must be open once at a time.
+// Open opens the file, creating it if needed. A file must not be open twice at the same time.
 func Open(path string, log *slog.Logger) (*Book, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -80,8 +79,8 @@ func Open(path string, log *slog.Logger) (*Book, error) {
 	return b, nil
 }
 
-// Left gives what the process before has left, by session, to the first who asks. In
-// the file each is kept until it is dropped.
+// Left returns the words left by the previous process, by session, to the first caller. Each stays
+// in the file until it is dropped.
 func (b *Book) Left() map[ID]Word {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +89,7 @@ func (b *Book) Left() map[ID]Word {
 	return left
 }
 
-// Keep sets the word to a session's peer.
+// Keep stores the word for a session's peer.
 func (b *Book) Keep(id ID, w Word) {
 	if len(w.Record) == 0 || len(w.Record) > MaxRecord {
 		return
@@ -112,7 +111,7 @@ func (b *Book) Keep(id ID, w Word) {
 	b.put(slot, encode(id, w))
 }
 
-// Drop removes the word to a session's peer, if there is one.
+// Drop removes the word for a session's peer, if there is one.
 func (b *Book) Drop(id ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +124,7 @@ func (b *Book) Drop(id ID) {
 	b.put(slot, [slotSize]byte{})
 }
 
-// put has a slot written. The caller holds mu.
+// put schedules a slot to be written. The caller holds mu.
 func (b *Book) put(slot int64, content [slotSize]byte) {
 	b.dirty[slot] = content[:]
 	select {
@@ -134,7 +133,7 @@ func (b *Book) put(slot int64, content [slotSize]byte) {
 	}
 }
 
-// write writes what changes, until Close.
+// write writes changed slots until Close.
 func (b *Book) write() {
 	defer close(b.ended)
 	told := false
@@ -156,8 +155,8 @@ func (b *Book) write() {
 	}
 }
 
-// Close writes what is to be written. What was not dropped by then is left to the
-// next process.
+// Close writes what is pending. Words that have not been dropped by then are left to the next
+// process.
 func (b *Book) Close() error {
 	b.mu.Lock()
 	if b.closed {

@@ -6,13 +6,13 @@ import (
 	"net/netip"
 )
 
-// A slot is 128 bytes: a checksum of the rest (CRC-32C), the record's length, how many
-// bytes the address has that it goes to (0, 4 or 16), its port, the address, the own
-// address (zeros: none), the session's ID, and the record. IPv4 addresses are
-// mapped to IPv6. Zeros are an empty slot.
+// A slot is 128 bytes: a checksum of the rest (CRC-32C), the record's length, the size of the
+// address to send it to (0, 4 or 16 bytes), its port, that address, the local address (zeros:
+// none), the session's ID, and the record. IPv4 addresses are mapped to IPv6. An empty slot is all
+// zeros.
 const (
 	slotSize = 128
-	// MaxRecord is how many bytes a record may have.
+	// MaxRecord is the largest size of a record, in bytes.
 	MaxRecord = slotSize - atRecord
 
 	atLength = 4
@@ -49,7 +49,7 @@ func put(into []byte, a netip.Addr) {
 
 func checksum(s [slotSize]byte) uint32 { return crc32.Checksum(s[atLength:], castagnoli) }
 
-// decode returns what a slot has; ok is false for one that is empty or damaged.
+// decode returns the contents of a slot; ok is false if it is empty or damaged.
 func decode(s [slotSize]byte) (id ID, w Word, ok bool) {
 	length := int(s[atLength])
 	if length == 0 || length > MaxRecord || binary.BigEndian.Uint32(s[:]) != checksum(s) {

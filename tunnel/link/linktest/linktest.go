@@ -1,4 +1,4 @@
-// Package linktest has ends of a stream for tests of who copies from one to the other.
+// Package linktest provides stream ends for tests of code that copies from one stream to another.
 package linktest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// Offering is a stream whose bytes are offered to a waiting reader first, by chance.
+// Offering is a stream that, at random, offers its bytes to a waiting reader first.
 type Offering struct {
 	Left []byte
 	Rand *rand.Rand
@@ -15,7 +15,7 @@ type Offering struct {
 
 func (o *Offering) Read(b []byte) (int, error) { return o.ReadDirect(b, nil) }
 
-// ReadDirect is that of link's streams.
+// ReadDirect behaves like that of link's streams.
 func (o *Offering) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	for take != nil && len(o.Left) > 0 && o.Rand.IntN(4) > 0 {
 		part := o.Left[:min(len(o.Left), 1+o.Rand.IntN(9000))]
@@ -33,14 +33,14 @@ func (o *Offering) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	return n, nil
 }
 
-// Reluctant is a socket that takes without waiting as much as chance wills.
+// Reluctant is a socket that accepts a random amount without waiting.
 type Reluctant struct {
 	bytes.Buffer
 	Rand  *rand.Rand
 	Tried int // bytes that were taken so
 }
 
-// TryWrite is that of sockets that do not wait.
+// TryWrite behaves like that of non-blocking sockets.
 func (r *Reluctant) TryWrite(b []byte) int {
 	n, _ := r.Write(b[:r.Rand.IntN(len(b)+1)])
 	r.Tried += n

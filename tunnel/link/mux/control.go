@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// controlID is the stream that the client opens at once and that nobody
-// accepts. Both ways it carries messages: kind (1 byte), length (2, big-endian)
-// and as many bytes. Kinds that are not known are skipped.
+// controlID is the stream that the client opens right away and that nobody accepts. In both
+// directions it carries messages: kind (1 byte), length (2, big-endian) and that many bytes.
+// Unknown kinds are skipped.
 const controlID = 1
 
 const (
@@ -16,14 +16,15 @@ const (
 	messageClose    = 2
 
 	messageHeader = 3
-	// reserved is what datagrams leave of the window for the reason of the end.
+	// reserved is the part of the window that datagrams leave free for the reason for the session's
+	// end.
 	reserved = MaxReason + messageHeader
-	// maxQueued is how many bytes of datagrams wait in each direction.
+	// maxQueued is how many bytes of datagrams may wait in each direction.
 	maxQueued = 512 << 10
 )
 
-// controlStream is guarded by the session's mu, but for message and consumed,
-// which are the reader's.
+// controlStream is guarded by the session's mu, except for message and consumed, which belong to
+// the reading goroutine.
 type controlStream struct {
 	open     bool   // the peer knows of the stream
 	window   uint32 // what we may send
@@ -44,7 +45,7 @@ func putDatagram(b []byte) {
 	}
 }
 
-// SendDatagram queues a message; it is dropped if too many wait.
+// SendDatagram queues a message; if too many are waiting, it is dropped.
 func (s *Session) SendDatagram(b []byte) error {
 	if len(b) > MaxDatagram {
 		return s.cfg.TooLarge
@@ -65,16 +66,15 @@ func (s *Session) SendDatagram(b []byte) error {
 	return nil
 }
 
-// GatherDatagrams has what SendDatagram takes wait for SendGathered, which must
-// follow, so that it leaves together. The writer may still take it with other
-// things that leave.
+// GatherDatagrams holds back what SendDatagram queues until SendGathered, which must follow, so
+// that it leaves together. The writer may still send it along with other data.
 func (s *Session) GatherDatagrams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gathering++
 }
 
-// SendGathered sends what waits since GatherDatagrams.
+// SendGathered sends what has been queued since GatherDatagrams.
 func (s *Session) SendGathered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,11 +99,11 @@ func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
-// ServeDatagrams gives messages to handle, in order and as many as have come, in
-// the goroutine that reads the connection: handle must not wait. The list and its
-// messages are valid until handle returns. It returns when the session or ctx has
-// ended, and handle is not called after that. It is called by one at a time, and
-// not beside ReceiveDatagram.
+// ServeDatagrams passes messages to handle, in order and as many as have arrived, on the goroutine
+// that reads the connection, so handle must not block. The list and its messages are valid until
+// handle returns. ServeDatagrams returns when the session or ctx has ended, and does not call
+// handle after that. Only one call may be active at a time, and none of ReceiveDatagram alongside
+// it.
 func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) error {
 	s.serving.Lock()
 	for len(s.datagrams) > 0 {
@@ -127,11 +127,11 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) err
 	}
 }
 
-// handBatch is how many messages are given to a server at once.
+// handBatch is how many messages are passed to handle at once.
 const handBatch = 64
 
-// datagram gathers a message for who serves them, or keeps it for ReceiveDatagram
-// unless too many wait. It is the reader's.
+// datagram gathers a message for the active ServeDatagrams, or else keeps it for ReceiveDatagram
+// unless too many are waiting. Only the reading goroutine calls it.
 func (s *Session) datagram(b []byte) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -154,8 +154,8 @@ func (s *Session) datagram(b []byte) {
 	}
 }
 
-// handDatagrams gives what was gathered to who serves messages, before the reader
-// may have to wait for more than it has read. It is the reader's.
+// handDatagrams passes the gathered messages to the active ServeDatagrams before the reader may
+// have to wait for more data than it has read. Only the reading goroutine calls it.
 func (s *Session) handDatagrams(wanted int) {
 	if len(s.come) == 0 || s.in.Buffered() >= wanted {
 		return
@@ -192,8 +192,8 @@ func (s *Session) appendDatagram(b []byte) {
 	s.bytesSent.Add(uint64(len(b)))
 }
 
-// appendReason queues the reason of the end. The peer takes it even if its
-// opening of the control stream is still on the way. It is called with mu held.
+// appendReason queues the reason for the session's end. The peer accepts it even if the frame that
+// opens the control stream is still on its way. It is called with mu held.
 func (s *Session) appendReason(reason string) {
 	reason = reason[:min(len(reason), MaxReason)]
 	if s.control.window >= uint32(messageHeader+len(reason)) {
@@ -211,7 +211,7 @@ func (s *Session) appendMessage(kind uint8, b []byte) {
 	s.out = append(s.out, b...)
 }
 
-// controlFrame takes a frame of the control stream.
+// controlFrame handles a frame of the control stream.
 func (s *Session) controlFrame(h header) error {
 	s.mu.Lock()
 	if h.flags&flagSYN != 0 {

@@ -44,23 +44,22 @@ func parseHeader(b []byte) header {
 	}
 }
 
-// What comes is held in memory of two sizes. A TLS record has chunkSize bytes at
-// most, and the largest frame is four of them with its header.
+// Received data is held in buffers of two sizes. A TLS record is at most chunkSize bytes, and the
+// largest frame with its header is four of them.
 const (
 	chunkSize = 16 << 10
 	bulkSize  = 64 << 10
 )
 
-// chunkPool and bulkPool have the memory of what streams received; batchPool that
-// of what is about to be written; datagramPool that of datagrams. An idle session
-// holds none.
+// chunkPool and bulkPool hold memory for data that streams received, batchPool for data about to be
+// written, and datagramPool for datagrams. An idle session holds none.
 var (
 	chunkPool = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 	bulkPool  lend.Pool[[bulkSize]byte]
 	batchPool = lend.Pool[[]byte]{New: func() *[]byte { b := make([]byte, 0, maxBatch+bulkSize); return &b }}
 )
 
-// takeMemory takes chunkSize or bulkSize bytes, until giveMemory.
+// takeMemory returns a buffer of chunkSize or bulkSize bytes, to be returned with giveMemory.
 func takeMemory(size int) []byte {
 	if size == bulkSize {
 		return bulkPool.Get()[:]
@@ -76,21 +75,20 @@ func giveMemory(mem []byte) {
 	chunkPool.Put((*[chunkSize]byte)(mem))
 }
 
-// chunk is a part of what a stream has received, mem[from:to], in memory of its own.
+// chunk is a part of what a stream has received, mem[from:to], in its own memory.
 type chunk struct {
 	mem      []byte
 	from, to int
 }
 
-// read moves bytes into b, and returns how many.
+// read moves bytes into b and returns how many.
 func (c *chunk) read(b []byte) int {
 	n := copy(b, c.mem[c.from:c.to])
 	c.from += n
 	return n
 }
 
-// append moves bytes of b behind those that it has, and returns how many it had
-// room for.
+// append copies bytes of b behind those already in c, and returns how many fitted.
 func (c *chunk) append(b []byte) int {
 	n := copy(c.mem[c.to:], b)
 	c.to += n

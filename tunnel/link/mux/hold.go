@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Memory for what has come and nobody reads. Readers that stand still must not
-// stop those that read: streams have windows of their own only, which are
-// smaller the less memory is left, and when all together hold too much, those
-// that hold most are given up.
+// Memory for received data that nobody reads. Readers that stall must not stop those that read, so
+// streams have only their own windows, which shrink as memory runs out; if all streams together
+// hold too much, those that hold most are given up.
 
-// hold makes sure that so many bytes may be held beyond those that are.
+// hold makes sure that more bytes may be held in addition to the current ones.
 func (s *Session) hold(more int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,9 +53,8 @@ func (st *Stream) held() int {
 	return st.length
 }
 
-// mostWindow is how large a stream's window may be: a part of the memory that
-// is left, so that no few readers who stand still can hold all of it. It is
-// called with mu held.
+// mostWindow returns how large a stream's window may be: a fraction of the memory that is left, so
+// that a few stalled readers cannot hold all of it. It is called with mu held.
 func (s *Session) mostWindow() uint32 {
 	return uint32(max(initialWindow, min(maxWindow, s.share.Left(s.buffered.Load())/4)))
 }

@@ -3,24 +3,23 @@ package mux
 import "io"
 
 const (
-	// smallRead is what is read at once while little comes.
+	// smallRead is how much is read at once while little arrives.
 	smallRead = 4 << 10
-	// quietReads is how many reads in a row must have done with less before less is
-	// read at once: the last record of a batch may be a small one.
+	// quietReads is how many consecutive reads must need less before less is read at once: the last
+	// record of a batch may be a small one.
 	quietReads = 2
-	// emptyReads is how many reads in a row may give nothing.
+	// emptyReads is how many consecutive reads may return nothing.
 	emptyReads = 100
 )
 
-// moreConn is a connection that can be read without waiting.
+// moreConn is a connection that can be read without blocking.
 type moreConn interface {
-	// ReadNow reads what is there: neither bytes nor an error mean nothing yet.
+	// ReadNow reads what is available; neither bytes nor an error means nothing yet.
 	ReadNow(b []byte) (int, error)
 }
 
-// inbound reads the connection by as many records as are there. In bulk it reads
-// into memory that streams keep as it is; while little comes it holds none but a
-// few kilobytes.
+// inbound reads as many records from the connection as are available. In bulk transfers it reads
+// into memory that streams keep as it is; while little arrives it holds only a few kilobytes.
 type inbound struct {
 	conn  io.Reader
 	more  moreConn // conn, or nil
@@ -37,10 +36,10 @@ func newInbound(conn io.Reader) inbound {
 	return inbound{conn: conn, more: more, size: smallRead}
 }
 
-// Buffered is how many bytes can be taken without reading.
+// Buffered returns how many bytes can be taken without reading.
 func (in *inbound) Buffered() int { return len(in.rest) }
 
-// fill reads once something comes. It is called with rest empty.
+// fill waits for data and reads it. It is called with rest empty.
 func (in *inbound) fill() error {
 	if in.err != nil {
 		return in.err
@@ -60,7 +59,7 @@ func (in *inbound) fill() error {
 		if n == 0 && err == nil {
 			continue
 		}
-		// A record that is not whole ends a batch: what follows is read on its own.
+		// An incomplete record ends a batch; what follows is read separately.
 		for more := n; more == chunkSize && n < len(buf) && in.more != nil && err == nil; n += more {
 			more, err = in.more.ReadNow(buf[n:])
 		}
@@ -74,7 +73,7 @@ func (in *inbound) fill() error {
 	return io.ErrNoProgress
 }
 
-// fit chooses how much is read at once after a read of n bytes.
+// fit chooses how much to read next time, after a read of n bytes.
 func (in *inbound) fit(n int) {
 	size := smallRead
 	switch {
@@ -90,7 +89,7 @@ func (in *inbound) fit(n int) {
 	}
 }
 
-// Next returns at least one byte and at most so many, valid until the next call.
+// Next returns between one and most bytes, valid until the next call.
 func (in *inbound) Next(most int) ([]byte, error) {
 	if len(in.rest) == 0 {
 		if err := in.fill(); err != nil {
@@ -109,7 +108,7 @@ func (in *inbound) Read(b []byte) (int, error) {
 	return copy(b, part), err
 }
 
-// Discard drops so many bytes.
+// Discard drops n bytes.
 func (in *inbound) Discard(n int) error {
 	for n > 0 {
 		part, err := in.Next(n)
@@ -121,8 +120,8 @@ func (in *inbound) Discard(n int) error {
 	return nil
 }
 
-// Keep returns the end of what Next gave last as a chunk of its own, if it fills
-// most of one; if it does not, it is to be copied.
+// Keep returns the slice that Next returned last as a separate chunk, if it fills most of one;
+// otherwise the caller should copy it.
 func (in *inbound) Keep(end []byte) (kept chunk, ok bool) {
 	if in.mem == nil || len(in.rest) > 0 || len(end) < len(in.mem)*3/4 {
 		return chunk{}, false
@@ -133,7 +132,7 @@ func (in *inbound) Keep(end []byte) (kept chunk, ok bool) {
 	return kept, true
 }
 
-// Close gives its memory back.
+// Close releases its memory.
 func (in *inbound) Close() {
 	if in.mem != nil {
 		giveMemory(in.mem)

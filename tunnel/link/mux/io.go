@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// closeWriter is what a *tls.Conn has besides net.Conn.
+// closeWriter is what a *tls.Conn has in addition to net.Conn.
 type closeWriter interface{ CloseWrite() error }
 
-// writeLoop hands frames to the connection, as many at once as have gathered,
-// but for those that writeNow does.
+// writeLoop passes frames to the connection, as many at once as have gathered, except for those
+// that writeNow writes.
 func (s *Session) writeLoop() {
 	for {
 		<-s.wake
@@ -48,8 +48,7 @@ func (s *Session) writeLoop() {
 	}
 }
 
-// write writes a batch behind what writeNow left, if it did; an error ends the
-// session.
+// write writes a batch, after what writeNow left, if anything; an error ends the session.
 func (s *Session) write(batch []byte, left bool) (err error) {
 	if left {
 		err = s.eager.Flush()
@@ -66,8 +65,8 @@ func (s *Session) write(batch []byte, left bool) (err error) {
 	return err
 }
 
-// wrote notes that a batch of that size is written, or what was left of one is.
-// The path is told by it if it was bulk. It is called with mu held.
+// wrote records that a batch of that size, or what was left of one, has been written. Bulk writes
+// update what is known of the path. It is called with mu held.
 func (s *Session) wrote(size int, began time.Time, bulk bool) {
 	s.writing, s.wroteAt = false, time.Now()
 	if bulk && s.pace.wrote(size, s.wroteAt.Sub(began)) && s.waits != nil {
@@ -75,7 +74,7 @@ func (s *Session) wrote(size int, began time.Time, bulk bool) {
 	}
 }
 
-// eagerConn is a connection that can be written to without waiting.
+// eagerConn is a connection that can be written to without blocking.
 type eagerConn interface {
 	// WriteNow takes all of b, and reports whether some of it is left for Flush.
 	WriteNow(b []byte) (left bool, err error)
@@ -83,18 +82,18 @@ type eagerConn interface {
 }
 
 const (
-	// eagerMost is the largest small write that is made without waking the writer.
+	// eagerMost is the size of the largest small write that is made without waking the writer.
 	eagerMost = 8 << 10
-	// eagerPause is how long nothing must have been written before that: in a busy
-	// session the writer gathers more for each of its writes.
+	// eagerPause is how long nothing must have been written before such a write: in a busy session,
+	// the writer gathers more for each of its writes.
 	eagerPause = 40 * time.Microsecond
-	// bulkLeast is how much is worth a write of its own, and not a waking, at any time.
+	// bulkLeast is the size at which a write is worth making directly, rather than waking the
+	// writer, at any time.
 	bulkLeast = maxBatch / 2
 )
 
-// writesNow reports whether a write of that size should not go over the writer's
-// goroutine: for a request that is alone, and for bulk that is, waking that is
-// dearer. It is called with mu held.
+// writesNow reports whether a write of that size should bypass the writer's goroutine: for a lone
+// request and for bulk data, waking it costs more. It is called with mu held.
 func (s *Session) writesNow(size int) bool {
 	if s.eager == nil || s.writing || s.left || len(s.out) > 0 || len(s.ring) > 0 || len(s.outgoing) > 0 {
 		return false
@@ -102,8 +101,8 @@ func (s *Session) writesNow(size int) bool {
 	return size >= bulkLeast || size <= eagerMost && time.Since(s.wroteAt) >= eagerPause
 }
 
-// writeNow writes what is in out. It is called with mu held, which is given up
-// meanwhile, and does not wait for the connection.
+// writeNow writes the contents of out without waiting for the connection. It is called with mu
+// held, which is released during the write.
 func (s *Session) writeNow(bulk bool) {
 	batch := s.out
 	s.out, s.writing = nil, true
@@ -122,8 +121,8 @@ func (s *Session) writeNow(bulk bool) {
 	}
 }
 
-// fill gathers the next batch: datagrams first, then each stream that waits in
-// turn. It is called with mu held.
+// fill gathers the next batch: datagrams first, then each waiting stream in turn. It is called with
+// mu held.
 func (s *Session) fill() {
 	for _, b := range s.outgoing {
 		s.appendDatagram(b)
@@ -177,7 +176,7 @@ func (s *Session) fillFrame(st *Stream) bool {
 	return true
 }
 
-// readLoop takes frames from the connection until it ends.
+// readLoop handles frames from the connection until it ends.
 func (s *Session) readLoop() {
 	defer s.in.Close()
 	err := s.readFrames()
@@ -192,8 +191,8 @@ func (s *Session) readLoop() {
 	} else {
 		s.end(lost(err))
 	}
-	// After Close the peer may still have been sending; what it sent is read
-	// until it has ended too, or a reset would take our last words from it.
+	// After Close, the peer may still have been sending. Read that until the peer has ended too;
+	// otherwise a TCP reset would destroy our last words on their way.
 	s.mu.Lock()
 	flushing := s.flushing
 	s.mu.Unlock()
@@ -301,8 +300,8 @@ func (s *Session) streamFrame(h header) error {
 	return nil
 }
 
-// resetByPeer ends a stream; what the peer sent and ended before is still read.
-// It is called with mu held.
+// resetByPeer ends a stream; data that the peer completed before is still read. It is called with
+// mu held.
 func (s *Session) resetByPeer(st *Stream) {
 	s.drop(st)
 	st.rmu.Lock()
@@ -318,8 +317,8 @@ func (s *Session) resetByPeer(st *Stream) {
 	notify(st.writable)
 }
 
-// lookup finds the stream of a frame, or makes one that the peer opens. No
-// stream and no error mean one that has ended here.
+// lookup finds the stream of a frame, or creates one that the peer opens. It returns neither a
+// stream nor an error if the stream has already ended here.
 func (s *Session) lookup(h header) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,8 +346,8 @@ func (s *Session) lookup(h header) (*Stream, error) {
 	}
 }
 
-// receive reads the body of a data frame into the stream; without a stream, or
-// with one that is no longer read, it is dropped.
+// receive reads the body of a data frame into the stream. It drops the body if there is no stream,
+// or if the stream is no longer read.
 func (s *Session) receive(st *Stream, length uint32) error {
 	if length >= 1<<31 { // no window is so large, and no int on 32 bits
 		return protocolError("more bytes than any window allows")
@@ -385,8 +384,8 @@ func (s *Session) receive(st *Stream, length uint32) error {
 	return nil
 }
 
-// deliver gives what came to a reader that takes it directly, and leaves the rest
-// with the stream.
+// deliver passes received data to a reader that takes it directly, and leaves the rest with the
+// stream.
 func (s *Session) deliver(st *Stream, b []byte) {
 	b = b[st.offer(b):]
 	if len(b) == 0 {
@@ -405,7 +404,7 @@ func (s *Session) deliver(st *Stream, b []byte) {
 		st.chunks = append(st.chunks, kept)
 		return
 	}
-	// Small pieces share a chunk, so that memory stays near what the window allows.
+	// Small pieces share a chunk, so that memory use stays close to what the window allows.
 	for len(b) > 0 {
 		if last := len(st.chunks) - 1; last >= 0 {
 			b = b[st.chunks[last].append(b):]

@@ -2,7 +2,7 @@ package mux
 
 import "time"
 
-// MaxUnsent is how many bytes may wait in the system unsent at most.
+// MaxUnsent is how many bytes may wait in the system unsent, at most.
 const MaxUnsent = 256 << 10
 
 const (
@@ -10,21 +10,19 @@ const (
 	minBatch = 4 << 10
 	newBatch = 16 << 10 // of a path that is not known yet
 
-	// paceTime is for how long the path should have something to send while
-	// the next batch is gathered; paceSpan and paceSize are after how much
-	// writing that is looked at.
+	// paceTime is how long the path should have something to send while the next batch is gathered.
+	// paceSpan and paceSize are how much writing passes before that is evaluated.
 	paceTime = 5 * time.Millisecond
 	paceSpan = 20 * time.Millisecond
 	paceSize = 1 << 20
 )
 
-// unsentConn is a connection whose system can be told how many bytes may wait
-// there unsent before it takes no more.
+// unsentConn is a connection that can limit how many unsent bytes the system accepts.
 type unsentConn interface{ LimitUnsent(bytes int) }
 
-// pace fits the batches to the path. What is on its way into it is what a small
-// request has to wait for: 256 KiB are half a millisecond of a fast path, and
-// two tenths of a second of a slow one.
+// pace adapts the size of batches to the path. A small request has to wait for whatever is queued
+// ahead of it: 256 KiB are half a millisecond on a fast path, and two tenths of a second on a slow
+// one.
 type pace struct {
 	batch int // bytes handed to the connection at once; a power of two
 	bytes int
@@ -32,9 +30,9 @@ type pace struct {
 	full  int // of bytes, those of full batches
 }
 
-// wrote notes a write, and reports whether batch has changed. It is not told of
-// small ones, which say nothing of the path; only full ones say that it carries
-// more, and none of what was left of one but how long that took.
+// wrote records a write, and reports whether batch has changed. It must not be called for small
+// writes, which say nothing about the path. Only full writes show that the path carries more; of
+// the remainder of a write, only the time it took counts.
 func (p *pace) wrote(n int, took time.Duration) bool {
 	p.bytes += n
 	p.took += took
@@ -56,7 +54,7 @@ func (p *pace) wrote(n int, took time.Duration) bool {
 	return p.batch != old
 }
 
-// unsent is how many bytes may wait in the system.
+// unsent returns how many bytes may wait in the system.
 func (p *pace) unsent() int {
 	if p.batch == maxBatch {
 		return MaxUnsent

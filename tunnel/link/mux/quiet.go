@@ -1,7 +1,7 @@
 package mux
 
-// Quiet reports whether the stream is open both ways and nothing has come that
-// is not yet read, no end either.
+// Quiet reports whether the stream is open in both directions and nothing unread has arrived, not
+// even its end.
 func (st *Stream) Quiet() bool {
 	s := st.session
 	s.mu.Lock()

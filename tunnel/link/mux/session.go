@@ -1,9 +1,8 @@
-// Package mux carries many streams and unreliable messages over one reliable
-// connection, in the wire format of yamux (version 0). It differs from
-// hashicorp/yamux in what the format leaves to the implementation: streams are
-// served in turn, half-close and reset are real, windows grow with the path,
-// and the reserved stream 1 carries datagrams and the reason of the end. It
-// knows nothing of TLS: the connection is the caller's.
+// Package mux carries many streams and unreliable messages over one reliable connection, in the
+// wire format of yamux (version 0). It differs from hashicorp/yamux in what the format leaves to
+// the implementation: streams are served in turn, half-close and reset are real, windows grow with
+// the path, and the reserved stream 1 carries datagrams and the reason for the session's end. It
+// knows nothing of TLS: the caller provides the connection.
 package mux
 
 import (
@@ -21,22 +20,22 @@ import (
 	"adit/tunnel/link/budget"
 )
 
-// Limits of a session, part of the protocol where both ends must know them.
+// Limits of a session, which are part of the protocol if both ends must know them.
 const (
-	// MaxDatagram is the largest message of SendDatagram.
+	// MaxDatagram is the size of the largest message for SendDatagram.
 	MaxDatagram = 65535
-	// Backlog is how many streams may be open that the peer has not yet accepted.
+	// Backlog is how many open streams the peer may not have accepted yet.
 	Backlog = 1024
-	// MaxReason is what is kept of a reason for closing, in bytes.
+	// MaxReason is how much of a reason for closing is kept, in bytes.
 	MaxReason = 512
 
-	// RenewAfter is the number of a stream from which on a session's owner should
-	// open a new one: half of what there are.
+	// RenewAfter is the stream number from which a session's owner should open a new session: half
+	// of all numbers.
 	RenewAfter = 1 << 31
-	// lastID is the first number that no stream is opened with any more: no two
-	// streams of a session have one, and they go up by two.
+	// lastID is the first number that is no longer used for opening a stream: numbers are unique in
+	// a session, and go up by two.
 	lastID = 1<<32 - 2
-	// usedUp is why a session ends that has come there. Whoever keeps it makes another.
+	// usedUp is the error of a session that has run out of stream numbers. Its owner makes another.
 	usedUp = "its numbers of streams are used up"
 
 	freeBuffered = 4 << 20   // bytes held without the budget
@@ -44,30 +43,28 @@ const (
 	flushTimeout = time.Second
 )
 
-// Config is what a session needs to know. The errors are of the package above,
-// and required.
+// Config configures a session. The errors are those of the calling package, and required.
 type Config struct {
 	// Client is true on the side that dialled.
 	Client bool
 	// MaxStreams is how many streams each side may have open. If zero, 16,384.
 	MaxStreams int
-	// PeerStreams is how many the peer may have open. If zero, MaxStreams.
+	// PeerStreams is how many streams the peer may have open. If zero, MaxStreams.
 	PeerStreams int
-	// KeepAlive is the interval of pings on an idle session. If zero, 6 seconds.
-	// A session that hears nothing for three of them ends with Timeout.
+	// KeepAlive is the interval between pings on an idle session. If zero, 6 seconds. A session
+	// that hears nothing for three intervals ends with Timeout.
 	KeepAlive time.Duration
-	// MaxBuffered is how many bytes that nobody has read the session holds,
-	// all streams together, before it resets those of which it holds most. If
-	// zero, 64 MiB.
+	// MaxBuffered is how many unread bytes the session holds, for all streams together, before it
+	// resets the streams that hold most. If zero, 64 MiB.
 	MaxBuffered int64
-	// Budget is what may wait for readers in all sessions of a process together,
-	// beyond 4 MiB in each. If nil, it is not bounded.
+	// Budget bounds what may wait for readers in all sessions of a process together, in addition to
+	// 4 MiB in each. If nil, there is no bound.
 	Budget *budget.Budget
-	// Timeout is the session's error once the peer went silent.
+	// Timeout is the session's error if the peer goes silent.
 	Timeout error
-	// Reset is what reads and writes of a stream return that the peer gave up.
+	// Reset is returned by reads and writes on a stream that the peer has reset.
 	Reset error
-	// TooLarge is what SendDatagram returns above MaxDatagram.
+	// TooLarge is returned by SendDatagram for messages larger than MaxDatagram.
 	TooLarge error
 	// PeerClosed makes the session's error from the reason that the peer gave.
 	PeerClosed func(reason string) error
@@ -130,7 +127,7 @@ type Session struct {
 	lastRTT   time.Duration // what it took there and back
 }
 
-// New starts a session on conn, which it owns from now on.
+// New starts a session on conn and takes ownership of it.
 func New(conn net.Conn, cfg Config) *Session {
 	if cfg.MaxStreams == 0 {
 		cfg.MaxStreams = 16384
@@ -181,8 +178,8 @@ func New(conn net.Conn, cfg Config) *Session {
 	return s
 }
 
-// OpenStream opens a stream; the peer learns of it with its first bytes. It
-// waits while too many are open or not yet accepted.
+// OpenStream opens a stream; the peer learns of it with its first bytes. It waits while too many
+// streams are open or not yet accepted.
 func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
 	for {
 		s.mu.Lock()
@@ -235,17 +232,17 @@ func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Err says why the session has ended; nil while it lives.
+// Err returns why the session has ended, or nil while it is alive.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// LocalAddr is the connection's.
+// LocalAddr returns the connection's local address.
 func (s *Session) LocalAddr() net.Addr { return s.conn.LocalAddr() }
 
-// RemoteAddr is the connection's.
+// RemoteAddr returns the connection's remote address.
 func (s *Session) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
 
 // Stats is a snapshot of a session.
@@ -258,7 +255,7 @@ type Stats struct {
 	Highest                  uint32 // the highest number of a stream so far, either side's
 }
 
-// Stats returns the session's figures of this moment.
+// Stats returns the session's current figures.
 func (s *Session) Stats() Stats {
 	s.mu.Lock()
 	streams, highest := s.local+s.remote, max(s.nextID-2, s.peerID)
@@ -266,7 +263,7 @@ func (s *Session) Stats() Stats {
 	return Stats{
 		RTT:          time.Duration(s.rtt.Load()),
 		LastReceived: monotime.At(time.Duration(s.lastReceived.Load())),
-		// A ping goes out at each interval and its answer takes a round trip.
+		// A ping goes out at each interval, and its answer takes a round trip.
 		KeepAlive:     s.cfg.KeepAlive + max(2*time.Second, 2*time.Duration(s.rtt.Load())),
 		BytesSent:     s.bytesSent.Load(),
 		BytesReceived: s.bytesReceived.Load(),
@@ -275,7 +272,7 @@ func (s *Session) Stats() Stats {
 	}
 }
 
-// endError is the end of a session for a cause other than the peer's wish.
+// endError is the end of a session for a cause other than the peer's request.
 type endError struct {
 	text  string
 	cause error
@@ -290,20 +287,20 @@ func (e *endError) Error() string {
 func (e *endError) Unwrap() error        { return e.cause }
 func (e *endError) Is(target error) bool { return target == net.ErrClosed }
 
-// protocolError ends the session and tells the peer.
+// protocolError ends the session and is reported to the peer.
 type protocolError string
 
 func (e protocolError) Error() string { return string(e) }
 
-// Close ends the session and tells the peer why. It returns when the
-// connection is closed, which takes a second at most.
+// Close ends the session and tells the peer why. It returns when the connection is closed, after
+// one second at most.
 func (s *Session) Close(reason string) error {
 	s.closeWith(reason, &endError{text: "session closed: " + reason})
 	<-s.finished
 	return nil
 }
 
-// closeWith tells the peer the reason and ends the session here with err.
+// closeWith tells the peer the reason and ends the session on this side with err.
 func (s *Session) closeWith(reason string, err error) {
 	s.mu.Lock()
 	if s.err == nil {
@@ -317,7 +314,7 @@ func (s *Session) closeWith(reason string, err error) {
 	s.mu.Unlock()
 }
 
-// end ends the session at once.
+// end ends the session immediately.
 func (s *Session) end(err error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -329,7 +326,7 @@ func (s *Session) end(err error) {
 	s.endLocked()
 }
 
-// endLocked wakes all that wait; it is called with mu held, and gives it back.
+// endLocked wakes everybody who waits. It is called with mu held, and releases it.
 func (s *Session) endLocked() {
 	close(s.done)
 	streams := make([]*Stream, 0, len(s.streams))
@@ -356,11 +353,11 @@ func notify(ch chan struct{}) {
 	}
 }
 
-// watch sends pings and ends a session whose peer has gone silent. On an idle
-// session it gets up once in a keep-alive interval, and not for the other's.
+// watch sends pings, and ends a session whose peer has gone silent. On an idle session it wakes
+// once in a keep-alive interval, and not for the peer's pings.
 func (s *Session) watch() {
-	// Under traffic a ping goes out after every second without an answer, so
-	// that a dead peer is noticed sooner than on an idle session.
+	// Under traffic, a ping goes out after every second without an answer, so that a dead peer is
+	// noticed sooner than on an idle session.
 	const tick = time.Second
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
@@ -398,7 +395,7 @@ func (s *Session) watch() {
 	}
 }
 
-// traffic notes that the peer was sent more than a sign of life.
+// traffic records that more than a sign of life was sent to the peer.
 func (s *Session) traffic() {
 	s.sentSince.Store(true)
 	if s.dozing.Load() && s.dozing.CompareAndSwap(true, false) {
@@ -406,15 +403,15 @@ func (s *Session) traffic() {
 	}
 }
 
-// Probe asks the peer for a sign of life at once.
+// Probe immediately asks the peer for a sign of life.
 func (s *Session) Probe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ping()
 }
 
-// ping asks for a sign of life, which is also how a session knows its round
-// trip. It is called with mu held.
+// ping asks for a sign of life, which is also how a session measures its round trip. It is called
+// with mu held.
 func (s *Session) ping() {
 	if s.err != nil || s.pinging {
 		return
@@ -430,7 +427,7 @@ func (s *Session) appendControl(kind uint8, flags uint16, id, length uint32) {
 		return
 	}
 	if len(s.out) > maxBatch+maxControl {
-		// A peer that makes us answer and reads no answer.
+		// The peer causes answers but does not read them.
 		err := &endError{text: "the peer does not read"}
 		go s.end(err) // mu is held here
 		return
@@ -465,7 +462,7 @@ func (s *Session) heard() {
 	s.sentSince.Store(false)
 }
 
-// lost makes the session's error of a failed read or write.
+// lost makes the session's error from a failed read or write.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &endError{text: "the peer ended the connection"}
@@ -473,7 +470,7 @@ func lost(err error) error {
 	return &endError{text: "connection lost", cause: err}
 }
 
-// violation ends the session for what the peer did wrong.
+// violation ends the session because the peer broke the protocol.
 func (s *Session) violation(err protocolError) {
 	s.closeWith(string(err), &endError{text: fmt.Sprintf("the peer broke the protocol: %s", string(err))})
 }

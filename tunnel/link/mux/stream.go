@@ -10,8 +10,8 @@ import (
 	"adit/internal/lend"
 )
 
-// Windows: the initial one is yamux's; a stream that is read as fast as it
-// comes is granted up to maxWindow.
+// Windows: the initial one is yamux's; a stream that is read as fast as data arrives is granted up
+// to maxWindow.
 const (
 	initialWindow = 256 << 10
 	maxWindow     = 16 << 20
@@ -62,24 +62,24 @@ func newStream(s *Session, id uint32, local bool) *Stream {
 	}
 }
 
-// Read reads what has arrived; what came before the end of the session, or
-// before the peer's CloseWrite, can still be read after it.
+// Read reads what has arrived. Data from before the session's end, or before the peer's CloseWrite,
+// can still be read afterwards.
 func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
 
-// ReadDirect is Read, but what comes while it waits is given to take, in order,
-// by the goroutine that reads the connection; it returns what take did not
-// take. take must neither wait nor call the stream.
+// ReadDirect is like Read, but while it waits, arriving data is passed to take, in order, by the
+// goroutine that reads the connection; it returns what take did not take. take must not block or
+// call the stream.
 func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	return st.receive(b, nil, take)
 }
 
-// ReadLent is ReadDirect into what l lends, which it holds only to return it
-// full: while it waits, it has no memory.
+// ReadLent is like ReadDirect into memory that l lends. It borrows the memory only once there is
+// data to return; while it waits, it has none.
 func (st *Stream) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
 	return st.receive(nil, l, take)
 }
 
-// receive reads into b, or into what l lends if that is set.
+// receive reads into b, or into memory that l lends if l is set.
 func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int, error) {
 	st.readMu.Lock()
 	defer st.readMu.Unlock()
@@ -103,8 +103,7 @@ func (st *Stream) setTaker(take func([]byte) int) {
 	st.taker = take
 }
 
-// offer gives what came to a reader that takes it directly, and returns how
-// much that took.
+// offer passes received data to a reader that takes it directly, and returns how much it took.
 func (st *Stream) offer(b []byte) int {
 	st.direct.Lock()
 	defer st.direct.Unlock()
@@ -128,8 +127,8 @@ func (st *Stream) offer(b []byte) int {
 	return n
 }
 
-// grant is how much of the window is used up and read and to be granted again:
-// half of it at a time. It is called with rmu held.
+// grant returns how much of the window has been used and read and is to be granted again: half of
+// the window at a time. It is called with rmu held.
 func (st *Stream) grant() uint32 {
 	grant := int64(st.window) - int64(st.credit) - int64(st.length) - int64(st.arriving)
 	if st.finReceived || grant < int64(st.window/2) { // less than none if the window has shrunk
@@ -138,7 +137,7 @@ func (st *Stream) grant() uint32 {
 	return uint32(grant)
 }
 
-// take reads without waiting; no bytes and no error mean that there is nothing yet.
+// take reads without waiting; neither bytes nor an error means that there is nothing yet.
 func (st *Stream) take(b []byte, l *lend.Buffer) (int, time.Time, error) {
 	sessionErr := st.session.endedErr()
 	st.rmu.Lock()
@@ -183,14 +182,12 @@ func (st *Stream) take(b []byte, l *lend.Buffer) (int, time.Time, error) {
 	return n, deadline, nil
 }
 
-// roundTripAge is how old what is known of the round trip may be while windows
-// depend on it.
+// roundTripAge is how old a round-trip measurement may be while windows depend on it.
 const roundTripAge = time.Second
 
-// update grants the peer more to send, and a larger window to a stream that
-// used half of its own in a few round trips, as far as there is memory. A round
-// trip is one of now: behind what waits on the path, and while TCP repeats what
-// was lost.
+// update grants the peer more to send, and a larger window if the stream used half of its own
+// within a few round trips, as far as memory allows. The round trip is the current one: it includes
+// queues on the path and delays while TCP retransmits.
 func (st *Stream) update(grant uint32) {
 	s := st.session
 	now := time.Now()
@@ -270,9 +267,9 @@ func (st *Stream) Write(b []byte) (int, error) {
 	}
 }
 
-// begin moves as much of a Write into frames as goes, if nobody is before it, so
-// that nobody need be woken for room that there is. It is called with session.mu
-// held, which is given up where it writes.
+// begin moves as much of a Write into frames as possible if nobody is ahead of it, so that nobody
+// needs to be woken for room that already exists. It is called with session.mu held, which is
+// released while it writes.
 func (st *Stream) begin() {
 	s := st.session
 	for len(st.pending) > 0 && st.writeErr == nil && s.err == nil && len(s.ring) == 0 && !s.left && st.live() {
@@ -290,12 +287,12 @@ func (st *Stream) begin() {
 	}
 }
 
-// live reports whether the write deadline is ahead. It is called with session.mu held.
+// live reports whether the write deadline is still ahead. It is called with session.mu held.
 func (st *Stream) live() bool {
 	return st.writeDeadline.IsZero() || st.writeDeadline.After(time.Now())
 }
 
-// enqueue has the writer serve the stream in turn. It is called with mu held.
+// enqueue makes the writer serve the stream in turn. It is called with mu held.
 func (s *Session) enqueue(st *Stream) {
 	if st.inRing || len(st.pending) == 0 || st.sendWindow == 0 {
 		return
@@ -317,7 +314,7 @@ func (st *Stream) CloseWrite() error {
 	return nil
 }
 
-// finish sends the end of the stream once. It is called with session.mu held.
+// finish sends the end of the stream, once. It is called with session.mu held.
 func (st *Stream) finish() {
 	if st.finSent || st.writeErr != nil {
 		return
@@ -335,8 +332,8 @@ func (st *Stream) finish() {
 	}
 }
 
-// Close ends both directions: the peer reads what was written and then io.EOF;
-// its writes fail, also one that waits for a window that nobody will grant.
+// Close ends both directions: the peer reads what was written and then io.EOF. The peer's writes
+// fail, even one that waits for a window that nobody will grant.
 func (st *Stream) Close() error {
 	s := st.session
 	s.mu.Lock()
@@ -350,7 +347,7 @@ func (st *Stream) Close() error {
 	return nil
 }
 
-// Reset gives the stream up in both directions.
+// Reset abandons the stream in both directions.
 func (st *Stream) Reset() {
 	s := st.session
 	s.mu.Lock()
@@ -364,7 +361,7 @@ func (st *Stream) Reset() {
 	s.mu.Unlock()
 }
 
-// fail ends both directions here. It is called with session.mu held.
+// fail ends both directions on this side. It is called with session.mu held.
 func (st *Stream) fail(readErr, writeErr error) {
 	if st.writeErr == nil {
 		st.writeErr = writeErr
@@ -388,10 +385,10 @@ func (st *Stream) discard(err error) {
 	notify(st.readable)
 }
 
-// LocalAddr is the session's.
+// LocalAddr returns the session's local address.
 func (st *Stream) LocalAddr() net.Addr { return st.session.LocalAddr() }
 
-// RemoteAddr is the session's.
+// RemoteAddr returns the session's remote address.
 func (st *Stream) RemoteAddr() net.Addr { return st.session.RemoteAddr() }
 
 // SetDeadline sets both deadlines.
@@ -400,7 +397,7 @@ func (st *Stream) SetDeadline(t time.Time) error {
 	return st.SetWriteDeadline(t)
 }
 
-// SetReadDeadline also ends a Read that waits.
+// SetReadDeadline also ends a Read in progress.
 func (st *Stream) SetReadDeadline(t time.Time) error {
 	st.rmu.Lock()
 	st.readDeadline = t
@@ -409,7 +406,7 @@ func (st *Stream) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline also ends a Write that waits.
+// SetWriteDeadline also ends a Write in progress.
 func (st *Stream) SetWriteDeadline(t time.Time) error {
 	st.session.mu.Lock()
 	st.writeDeadline = t
@@ -418,8 +415,7 @@ func (st *Stream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// wait returns nil when ch has something, which may be only that the deadline
-// was changed.
+// wait returns nil when ch has a value, which may only mean that the deadline changed.
 func wait(ch chan struct{}, deadline time.Time) error {
 	if deadline.IsZero() {
 		<-ch

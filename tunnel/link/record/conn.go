@@ -12,17 +12,17 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Bounds of what waits for Receive: above them datagrams are dropped, as a full
-// network would. Until there are keys it is a stranger's, mostly, and much less.
+// Limits on data that waits for Receive: beyond them datagrams are dropped, as a congested network
+// would. Until the keys exist, the data mostly comes from strangers, and the limit is much lower.
 const (
 	queueBuffers = 512
 	queueBytes   = 4 << 20
 	earlyBytes   = 256 << 10
 )
 
-// Conn is one DTLS session. Send may be called by one goroutine at a time and
-// Receive by one other; all else by any. Receive must be called all the time:
-// it also answers the peer's path challenges and notices the session's end.
+// Conn is one DTLS session. At a time, one goroutine may call Send and one may call Receive; all
+// other methods may be called concurrently. Receive must be called continuously, because it also
+// answers the peer's path challenges and notices the session's end.
 type Conn struct {
 	cfg      Config
 	isClient bool
@@ -32,8 +32,8 @@ type Conn struct {
 	farewell []byte    // at a listener: what tells the peer of the end that it did not hear of; set with ready, or nil
 	since    time.Time // when there was a farewell
 
-	// At a listener: the address and the random bytes that its ClientHello came
-	// with, and who had that address before, while this one's handshake is under way.
+	// At a listener: the address and the random bytes of its ClientHello, and the previous session
+	// at that address, while this one's handshake is in progress.
 	firstAddr netip.AddrPort
 	random    [32]byte
 	before    *Conn         // guarded by the listener's mu
@@ -53,8 +53,8 @@ type Conn struct {
 	queue  chan *inbound
 	queued atomic.Int64
 	lost   atomic.Uint64
-	// By the reader: repeated handshake messages given to pion, and what came of the
-	// handshake, in bytes.
+	// Used by the reader: repeated handshake messages passed to pion, and the handshake's outcome,
+	// in bytes.
 	handed, strange int
 
 	direct  atomic.Pointer[func([]Packet)] // see Direct
@@ -97,24 +97,22 @@ func newConn(cfg Config, isClient bool, sock *socket, remote udpbatch.Addr) *Con
 	return c
 }
 
-// Room is how many bytes each buffer given to Send must have before and after
-// its plaintext.
+// Room returns how many bytes each buffer given to Send must have before and after its plaintext.
 func (c *Conn) Room() (head, tail int) { return c.out.head, c.out.tail }
 
-// MaxPayload is how many bytes of plaintext fit in a datagram of that size.
+// MaxPayload returns how many bytes of plaintext fit into a datagram of the given size.
 func (c *Conn) MaxPayload(datagram int) int { return datagram - c.out.head - c.out.tail }
 
-// NextNumber is the number that the first packet of the next Send gets.
+// NextNumber returns the number of the first packet of the next Send.
 func (c *Conn) NextNumber() uint64 { return c.sent.Load() }
 
-// Send seals each packet where it lies and sends them as one batch. A packet's
-// plaintext lies between head and tail bytes of room (see Room); the buffers
-// are the caller's again when Send returns, and hold ciphertext. Numbers rise
-// by one per packet from first on, and are counted from zero: they are the
-// record's own number less 2^40. Packets that lie side by side in one slice,
-// with its capacity left to each, and are of one size are sent the fastest. A
-// datagram that the system cannot send is
-// lost like one that the network loses; an error means that the session ended.
+// Send seals each packet in place and sends them as one batch. Each packet's plaintext lies between
+// head and tail bytes of room (see Room). When Send returns, the buffers belong to the caller again
+// and hold ciphertext. Packets are numbered consecutively from first, counting from zero: a
+// packet's number is the record's own number less 2^40. Sending is fastest if the packets are of
+// one size and lie next to each other in one slice, with the capacity of each extending over the
+// rest. A datagram that the system cannot send is lost, as if the network had lost it; an error
+// means that the session has ended.
 func (c *Conn) Send(packets [][]byte) (first uint64, err error) {
 	first, err = c.seal(packets, typeApplication)
 	if err != nil {
@@ -141,8 +139,8 @@ func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
 			return first, fmt.Errorf("seal a record in a buffer of %d bytes: it needs %d for head and tail", len(p), c.out.head+c.out.tail)
 		}
 	}
-	// The numbers are taken before they are used: a fault between cannot
-	// make one serve twice.
+	// The numbers are reserved before they are used, so that a failure in between cannot cause one
+	// to be used twice.
 	c.sent.Add(uint64(len(packets)))
 	for i, p := range packets {
 		c.out.seal(p, typ, epoch1|(base+first+uint64(i)))
@@ -150,8 +148,8 @@ func (c *Conn) seal(packets [][]byte, typ byte) (first uint64, err error) {
 	return first, nil
 }
 
-// write sends sealed datagrams. A socket that was closed under it by a Rebind
-// has lost them, no more.
+// write sends sealed datagrams. If a Rebind closes the socket at the same time, they are lost,
+// nothing more.
 func (c *Conn) write(packets [][]byte, to *path) error {
 	err := to.sock.conn.WriteBatch(packets, to.addr)
 	if err == nil {
@@ -181,8 +179,8 @@ func (c *Conn) sendAlert(level, description byte) {
 	}
 }
 
-// enqueue gives a buffer to Receive. When too much waits, a server drops it;
-// a client lets its socket's buffer fill.
+// enqueue passes a buffer to Receive. If too much is waiting, a server drops it; a client lets its
+// socket's buffer fill up.
 func (c *Conn) enqueue(in *inbound) {
 	if c.handOver(in) {
 		return
@@ -212,8 +210,8 @@ func (c *Conn) enqueue(in *inbound) {
 	}
 }
 
-// Dropped is how many buffers of datagrams were dropped because Receive was
-// not called fast enough.
+// Dropped returns how many buffers of datagrams were dropped because Receive was not called fast
+// enough.
 func (c *Conn) Dropped() uint64 { return c.lost.Load() }
 
 func (c *Conn) drop(in *inbound) {
@@ -222,8 +220,8 @@ func (c *Conn) drop(in *inbound) {
 	in.release()
 }
 
-// PathChanged fires when the own or the peer's address has moved and the new
-// path was found to work.
+// PathChanged fires when this side's or the peer's address has changed and the new path has been
+// found to work.
 func (c *Conn) PathChanged() <-chan struct{} { return c.moved }
 
 // Moves fires whenever PathChanged does, for a second listener.
@@ -238,13 +236,13 @@ func (c *Conn) pathMoved() {
 	}
 }
 
-// ConnectionState is what the handshake settled.
+// ConnectionState returns the result of the handshake.
 func (c *Conn) ConnectionState() ConnectionState { return c.state }
 
-// LocalAddr is the own socket's address.
+// LocalAddr returns the address of this side's socket.
 func (c *Conn) LocalAddr() net.Addr { return c.at.Load().sock.conn.LocalAddr() }
 
-// RemoteAddr is the peer's address, the last that was found to work.
+// RemoteAddr returns the peer's address, the last one that was found to work.
 func (c *Conn) RemoteAddr() net.Addr { return c.at.Load().addr.NetAddr() }
 
 // Offloads reports whether the socket sends with GSO and receives with GRO.
@@ -253,7 +251,7 @@ func (c *Conn) Offloads() (gso, gro bool) { return c.at.Load().sock.conn.Offload
 // Done is closed when the session has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err is nil while the session lives, and then why it ended.
+// Err returns nil while the session is alive, and then why it ended.
 func (c *Conn) Err() error {
 	select {
 	case <-c.done:
@@ -263,9 +261,8 @@ func (c *Conn) Err() error {
 	}
 }
 
-// Close tells the peer that the session ends (close_notify) and ends it. A
-// client's socket is closed with it. When Close returns, no goroutine of the
-// session is left.
+// Close sends close_notify to the peer and ends the session. A client's socket is closed as well.
+// When Close returns, no goroutine of the session is left.
 func (c *Conn) Close() error {
 	select {
 	case <-c.done:

@@ -28,8 +28,8 @@ const (
 	helloHeader = headerSize + 12
 )
 
-// hello is what must be known of a ClientHello before anything is kept for it.
-// Its slices point into the datagram.
+// hello is what must be known about a ClientHello before any state is kept for it. Its slices point
+// into the datagram.
 type hello struct {
 	seq     uint64 // record number
 	message uint16
@@ -39,8 +39,8 @@ type hello struct {
 	size    int // of the record
 }
 
-// parseHello reads a ClientHello that is whole in one record, as those of every
-// known client are.
+// parseHello parses a ClientHello that is contained in one record, as those of all known clients
+// are.
 func parseHello(p []byte) (h hello, ok bool) {
 	r, _, ok := parse(p, 0)
 	if !ok || r.typ != typeHandshake || r.epoch() != 0 || len(r.whole) < helloHeader+2+32+1 {
@@ -63,8 +63,8 @@ func parseHello(p []byte) (h hello, ok bool) {
 	}, true
 }
 
-// withoutCookie makes the ClientHello that came, or would have come, before
-// the one in p: message and record zero, no cookie.
+// withoutCookie makes the ClientHello that came, or would have come, before the one in p: message
+// and record number zero, no cookie.
 func (h hello) withoutCookie(p []byte) []byte {
 	p = p[:h.size]
 	first := append([]byte(nil), p[:h.at]...)
@@ -80,8 +80,8 @@ func (h hello) withoutCookie(p []byte) []byte {
 	return first
 }
 
-// cookies makes and checks the cookies that prove a client's address, and
-// keeps nothing for them. It is used by one goroutine.
+// cookies makes and checks the cookies that prove a client's address, without keeping state for
+// them. It must be used by one goroutine only.
 type cookies struct {
 	mac   hash.Hash
 	start time.Time
@@ -110,7 +110,7 @@ func (c *cookies) make(dst []byte, period uint32, from netip.AddrPort, random []
 
 func (c *cookies) period(now time.Time) uint32 { return uint32(now.Sub(c.start) / cookieLife) }
 
-// valid reports whether the cookie was given to this address not long ago.
+// valid reports whether the cookie was issued to this address recently.
 func (c *cookies) valid(h hello, from netip.AddrPort, now time.Time) bool {
 	if len(h.cookie) != cookieSize {
 		return false
@@ -124,8 +124,8 @@ func (c *cookies) valid(h hello, from netip.AddrPort, now time.Time) bool {
 	return subtle.ConstantTimeCompare(want[:], h.cookie) == 1
 }
 
-// request is the HelloVerifyRequest to a ClientHello; it is smaller than what
-// it answers, and valid until the next one.
+// request returns the HelloVerifyRequest for a ClientHello. It is smaller than what it answers, and
+// valid until the next one.
 func (c *cookies) request(h hello, from netip.AddrPort, now time.Time) []byte {
 	p := append(c.out[:0], typeHandshake, 0xfe, 0xfd)
 	p = binary.BigEndian.AppendUint64(p, h.seq) // RFC 6347 §4.2.1: the number of the hello
@@ -135,12 +135,11 @@ func (c *cookies) request(h hello, from netip.AddrPort, now time.Time) []byte {
 	return c.make(p, c.period(now), from, h.random)
 }
 
-// adoptCookie makes pion, which waits for the cookie that it thinks it sent,
-// accept the one that was sent before pion was there. pion has no way to be
-// told of a cookie exchange made without state, and the exchange cannot be left
-// out: messages are numbered from it on, and the numbers are in the
-// transcript. It must be called where pion writes its HelloVerifyRequest, in
-// the goroutine that owns the state.
+// adoptCookie makes pion, which waits for the cookie that it believes it sent, accept the one that
+// was sent before pion was involved. pion cannot be told about a stateless cookie exchange, and the
+// exchange cannot be left out: messages are numbered from it onwards, and the numbers are part of
+// the transcript. It must be called where pion writes its HelloVerifyRequest, in the goroutine that
+// owns the state.
 func adoptCookie(conn *dtls.Conn, cookie []byte) error {
 	f := reflect.ValueOf(conn).Elem().FieldByName("state")
 	if f.IsValid() {

@@ -1,19 +1,18 @@
 package record
 
 const (
-	// maxFinished bounds a record that may be a repeated Finished.
+	// maxFinished is the size limit of a record that may be a repeated Finished.
 	maxFinished = 128
-	// maxRepeats bounds what of a finished handshake is given to pion again.
+	// maxRepeats limits how many messages of a finished handshake are passed to pion again.
 	maxRepeats = 64
-	// maxStrange bounds the bytes of a client's handshake that pion is given, which
-	// keeps megabytes of messages that never become whole. A handshake has far less,
-	// also one that is repeated all the time.
+	// maxStrange limits the bytes of a client's handshake that are passed to pion, which would keep
+	// megabytes of messages that are never completed. A handshake needs far less, even one with
+	// constant repetitions.
 	maxStrange = 256 << 10
 )
 
-// deliver takes what the socket brought for this session. While pion has a part
-// in it, that is until the peer has shown that it has our Finished, datagrams
-// are looked at one by one.
+// deliver takes what the socket received for this session. While pion is involved, that is until
+// the peer has shown that it has our Finished, datagrams are examined one by one.
 func (c *Conn) deliver(in *inbound) {
 	f := c.feed.Load()
 	switch {
@@ -30,7 +29,7 @@ func (c *Conn) deliver(in *inbound) {
 	}
 }
 
-// isApplication reports whether nothing in a buffer can be of a handshake.
+// isApplication reports whether nothing in a buffer can belong to a handshake.
 func (in *inbound) isApplication() bool {
 	for rest := in.data; len(rest) > 0; rest = rest[min(in.seg, len(rest)):] {
 		if r, _, ok := parse(rest[:min(in.seg, len(rest))], cidSize); !ok || !r.isApplication() {
@@ -40,7 +39,7 @@ func (in *inbound) isApplication() bool {
 	return true
 }
 
-// share gives one datagram to pion, to Receive, or to both.
+// share passes one datagram to pion, to Receive, or to both.
 func (c *Conn) share(f *feed, ready bool, in *inbound, p []byte) {
 	r, rest, ok := parse(p, cidSize)
 	switch {
@@ -69,14 +68,14 @@ func (c *Conn) share(f *feed, ready bool, in *inbound, p []byte) {
 	}
 }
 
-// isApplication reports whether a record cannot be of a handshake.
+// isApplication reports whether a record cannot belong to a handshake.
 func (r rawRecord) isApplication() bool {
 	return r.typ == typeApplication || r.typ == typeCID && r.number() >= controlBase
 }
 
-// mayRepeat reports whether a record may be a repeated message of the peer's
-// last flight, upon which pion repeats its own. What could end the handshake
-// does not pass, as it is not authenticated: no alert and no ClientHello.
+// mayRepeat reports whether a record may be a repeated message of the peer's last flight, to which
+// pion responds by repeating its own. Anything that could end the handshake is not passed on,
+// because it is not authenticated: no alert and no ClientHello.
 func (r rawRecord) mayRepeat() bool {
 	switch {
 	case r.epoch() == 0:

@@ -11,25 +11,23 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Limits on who comes by a detour. Until one of its records has proven authentic
-// it is a stranger's.
+// Limits for connections used as a detour. Until one of its records has been authenticated, a
+// detour belongs to a stranger.
 const (
-	// proofTime is how long it may take until a record has proven authentic.
+	// proofTime is how long it may take until a record has been authenticated.
 	proofTime = 5 * time.Second
-	// strangeRecords and strangeBytes are how much is looked at until then;
-	// the rest is dropped.
+	// strangeRecords and strangeBytes are how much is examined until then; the rest is dropped.
 	strangeRecords = 256
 	strangeBytes   = 512 << 10
-	// maxDetours is how many detours a session has, the newest.
+	// maxDetours is how many detours a session may have; the newest are kept.
 	maxDetours = 2
 )
 
-// errNotOurs ends a detour on which something else came than records of one
-// session that there is.
+// errNotOurs ends a detour that brings anything other than records of one existing session.
 var errNotOurs = errors.New("not a record of a session that may take a detour")
 
-// detour is a socket that is no UDP socket. Its fields are of the goroutine in
-// Carry, but for proven.
+// detour is a socket that is not a UDP socket. Its fields belong to the goroutine in Carry, except
+// for proven.
 type detour struct {
 	proven  atomic.Bool
 	pc      net.PacketConn // at a client
@@ -41,12 +39,11 @@ type detour struct {
 	err     error
 }
 
-// Carry takes the records of one session from pc, each read of which brings a
-// datagram, until pc is closed; it owns pc. It is one more way on which that
-// session's peer may come, and it proves itself like any other: by authentic
-// records, and by answering a challenge. proven is called with the first such
-// record; who has none within seconds, or brings what is of no session, or of
-// another one, is refused.
+// Carry receives the records of one session from pc, each read of which returns one datagram, until
+// pc is closed; it owns pc. pc is another path on which that session's peer may arrive, and the
+// peer proves itself as on any other: by authentic records, and by answering a challenge. proven is
+// called with the first such record. A peer that sends none within seconds, or sends records of no
+// session or of a different one, is refused.
 func (l *Listener) Carry(pc net.PacketConn, proven func()) error {
 	s := &socket{conn: udpbatch.New(pc, udpbatch.Options{}), detour: &detour{accept: proven}}
 	l.mu.Lock()
@@ -74,7 +71,7 @@ func (l *Listener) Carry(pc net.PacketConn, proven func()) error {
 	return err
 }
 
-// sortDetour hands what came by a detour to its session.
+// sortDetour passes what arrived by a detour to its session.
 func (l *Listener) sortDetour(s *socket, in *inbound) {
 	d := s.detour
 	r, _, ok := parse(in.data, cidSize)
@@ -99,8 +96,8 @@ func (l *Listener) sortDetour(s *socket, in *inbound) {
 	d.conn.enqueue(in)
 }
 
-// known reports whether a record's Connection ID is that of the detour's
-// session; the first record says which one that is.
+// known reports whether a record's Connection ID is that of the detour's session, which the first
+// record determines.
 func (l *Listener) known(d *detour, key [cidSize]byte) bool {
 	if d.conn != nil {
 		return key == d.key
@@ -115,7 +112,7 @@ func (l *Listener) known(d *detour, key [cidSize]byte) bool {
 	return true
 }
 
-// adopt notes that a detour is this session's: a record of it is authentic.
+// adopt records that a detour belongs to this session: a record from it has been authenticated.
 func (c *Conn) adopt(s *socket) {
 	s.detour.proven.Store(true)
 	var gone *socket
@@ -142,8 +139,8 @@ func (c *Conn) adopt(s *socket) {
 	}
 }
 
-// leaveDetour closes the detour that the session has left for another way, when
-// what was under way on it has had its time.
+// leaveDetour closes the detour that the session has left for another path, once what was in flight
+// on it has had time to arrive.
 func (c *Conn) leaveDetour(left, to *socket) {
 	if left.detour == nil || left == to {
 		return

@@ -1,18 +1,17 @@
 package record
 
-// directPackets is how many packets are handed over at once, at most.
+// directPackets is how many packets are passed at once, at most.
 const directPackets = 64
 
-// Direct lets packets be given to handle by the goroutine that read them from
-// the socket, where they came alone and none waits for Receive: that saves
-// a quiet session the way over Receive's goroutine. handle must not wait for
-// long, as other sessions' packets do; it is never called while packets that
-// Receive returned are in use, that is, between two calls of Receive. Packets
-// keep their order.
+// Direct makes the goroutine that reads packets from the socket pass them to handle, if they
+// arrived alone and none waits for Receive. This spares a quiet session the detour through
+// Receive's goroutine. handle must not take long, because packets of other sessions wait; it is
+// never called while packets returned by Receive are in use, that is, between two calls of Receive.
+// Packets stay in order.
 func (c *Conn) Direct(handle func([]Packet)) { c.direct.Store(&handle) }
 
-// handOver gives a buffer to the handler, and reports whether it did. It is
-// called by the reader of a socket.
+// handOver passes a buffer to the handler, and reports whether it did. It is called by the reader
+// of a socket.
 func (c *Conn) handOver(in *inbound) bool {
 	handle := c.direct.Load()
 	if handle == nil || !in.alone || c.queued.Load() != 0 || !c.ready.Load() || !c.opening.TryLock() {

@@ -13,27 +13,26 @@ import (
 	"adit/tunnel/link/farewell"
 )
 
-// How the farewells are said that a process has left. All agents of a relay come back
-// upon them, so they are not said to all at once; and the second time is for those that
-// the network has lost.
+// How the farewells left by a previous process are sent. All agents of a relay reconnect on
+// receiving them, so they are not sent to all at once; they are sent twice in case the network
+// loses the first.
 const (
 	farewellsAtOnce = 20
 	farewellPause   = 20 * time.Millisecond
 	farewellAgain   = time.Second
 )
 
-// answers is how often the peer of one session that has ended is told so, and
-// mostFarewells of how many of them that is known: the newest of those that lasted.
-// Those of strangers do not, and take no places of others by that.
+// answers is how often the peer of a session that has ended is told so, and mostFarewells is for
+// how many sessions the farewell is remembered: the newest of those that lasted. Sessions of
+// strangers do not last, so they do not take the places of others.
 const (
 	answers       = 16
 	mostFarewells = 1 << 14
 	lasted        = 15 * time.Second
 )
 
-// sealFarewell makes the record that ends a Listener's session for its peer, should
-// that not hear of the end: an alert that the keys of the session have sealed, as a last
-// one would be.
+// sealFarewell makes the record that ends a Listener's session for a peer that might not hear of
+// the end: an alert sealed with the session's keys, as its last record would be.
 func (c *Conn) sealFarewell() {
 	if c.listener == nil || len(c.localCID) == 0 {
 		return
@@ -44,8 +43,8 @@ func (c *Conn) sealFarewell() {
 	c.farewell, c.since = p, time.Now()
 }
 
-// keepFarewell notes where the peer of a session is to be told, should this process be
-// killed. On a detour it is not known where, nor needed: the end of the connection tells it.
+// keepFarewell stores where to send the farewell to a session's peer if this process is killed. On
+// a detour the address is neither known nor needed: the end of the connection tells the peer.
 func (l *Listener) keepFarewell(c *Conn) {
 	if c.farewell == nil || l.cfg.Farewells == nil {
 		return
@@ -61,8 +60,8 @@ func (l *Listener) keepFarewell(c *Conn) {
 	}
 }
 
-// endFarewell notes that a session has ended. Its peer may not know it: it slept, or
-// what told it was lost.
+// endFarewell records that a session has ended. Its peer may not know: it was asleep, or the
+// notification was lost.
 func (l *Listener) endFarewell(c *Conn) {
 	id := farewell.ID(c.routeKey)
 	if l.cfg.Farewells != nil {
@@ -77,7 +76,7 @@ func (l *Listener) endFarewell(c *Conn) {
 	}
 }
 
-// farewells are those of sessions that have ended, also of the process before.
+// farewells are those of sessions that have ended, including sessions of the previous process.
 type farewells struct {
 	mu    sync.Mutex
 	words map[farewell.ID]*lastWord
@@ -106,7 +105,8 @@ func (f *farewells) add(id farewell.ID, record []byte) {
 	f.order = append(f.order, id)
 }
 
-// answer is the word to a session's peer that is heard, or nil if it is to have none.
+// answer returns the farewell to send to a session's peer that was heard from, or nil if there is
+// none to send.
 func (f *farewells) answer(id farewell.ID) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +118,7 @@ func (f *farewells) answer(id farewell.ID) []byte {
 	return w.record
 }
 
-// sayFarewells says what the process before has left to those whose address is known.
+// sayFarewells sends what the previous process has left to the peers whose address is known.
 func (l *Listener) sayFarewells(ctx context.Context) {
 	if l.cfg.Farewells == nil {
 		return
@@ -153,7 +153,8 @@ func (l *Listener) sayFarewells(ctx context.Context) {
 	l.cfg.Logger.Info("agents of before were told of the new start", "sessions", len(ids))
 }
 
-// say sends a word, from where its peer was spoken to if that is still an address here.
+// say sends a farewell, from the address at which its peer knew this side if that still exists
+// here.
 func (l *Listener) say(w farewell.Word) {
 	packets := [][]byte{w.Record}
 	if l.sock.conn.WriteBatch(packets, udpbatch.AddrFrom(w.To, w.From)) != nil {
@@ -175,7 +176,7 @@ func (l *Listener) answerFarewell(p []byte, to *path) bool {
 	return true
 }
 
-// sleep waits, and reports whether ctx has not ended.
+// sleep waits for a while, and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,13 +6,13 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// firstForeign is the lowest first byte of a datagram that is not DTLS but may
-// be QUIC (RFC 9443, section 3).
+// firstForeign is the lowest first byte of a datagram that is not DTLS but may be QUIC (RFC 9443,
+// section 3).
 const firstForeign = 64
 
-// foreign hands a buffer's datagrams of another protocol to cfg.Foreign and
-// reports whether that was all of the buffer. The others of it, which only a
-// sender of both protocols has, are sorted.
+// foreign passes the datagrams in a buffer that belong to another protocol to cfg.Foreign, and
+// reports whether that was all of the buffer. Any others, which exist only if a sender uses both
+// protocols, are sorted.
 func (l *Listener) foreign(in *inbound, sort func(*inbound)) bool {
 	if l.cfg.Foreign == nil || len(in.data) == 0 || in.data[0] < firstForeign && len(in.data) <= in.seg {
 		return false
@@ -40,7 +40,8 @@ func (l *Listener) SendForeign(p []byte, to udpbatch.Addr) error {
 	return l.sock.conn.WriteBatch([][]byte{p}, to)
 }
 
-// ForeignAddr is the address for SendForeign to a peer of which nothing came yet.
+// ForeignAddr returns the address to use in SendForeign for a peer from which nothing has arrived
+// yet.
 func ForeignAddr(to netip.AddrPort) udpbatch.Addr {
 	return udpbatch.AddrFrom(to, netip.Addr{})
 }

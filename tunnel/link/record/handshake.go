@@ -19,15 +19,15 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// cidSize is how long the Connection IDs are that either end gives out.
+// cidSize is the length of the Connection IDs that both ends assign.
 const cidSize = 8
 
-// handshakeMTU is the size of datagrams of a handshake: before anything is
-// known of the path, what IPv6 promises is all there is.
+// handshakeMTU is the size of a handshake's datagrams: before anything is known about the path,
+// IPv6's guaranteed minimum is all that can be relied on.
 const handshakeMTU = 1200
 
-// Client makes a session with the server at remote. The session owns pc from
-// then on, also when Client returns an error. ctx bounds the handshake alone.
+// Client makes a session with the server at remote. The session takes ownership of pc, even if
+// Client returns an error. ctx bounds only the handshake.
 func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config) (*Conn, error) {
 	cfg, err := cfg.filled(false)
 	if err != nil {
@@ -39,7 +39,7 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 	f := newFeed(c, pc.LocalAddr(), remote)
 	c.feed.Store(f)
 	opts := cfg.options(newCID, f.refuse)
-	// A server that is restarted amid the handshake is found within one step.
+	// This way, a server that restarts during the handshake is found within one interval.
 	opts = append(opts, dtls.WithDisableRetransmitBackoff(true))
 	clientOpts := make([]dtls.ClientOption, 0, len(opts)+1)
 	for _, o := range opts {
@@ -70,16 +70,16 @@ func Client(ctx context.Context, pc net.PacketConn, remote net.Addr, cfg Config)
 	return c, nil
 }
 
-// readFrom reads a client's socket until it is closed, or fails: the session
-// may still go on over another.
+// readFrom reads a client's socket until it is closed or fails: the session may still continue over
+// another.
 func (c *Conn) readFrom(s *socket) {
 	if err := s.read(c.deliver); err != nil {
 		c.cfg.Logger.Debug("dtls socket gave up", "local", s.conn.LocalAddr(), "error", err)
 	}
 }
 
-// options are what both ends ask of pion. refused is told why the peer's
-// certificates are not trusted: pion may lose that to what happens next.
+// options returns what both ends ask of pion. refused is called with the reason why the peer's
+// certificates are not trusted, because pion may replace it by what happens next.
 func (c *Config) options(cid func() []byte, refused func(error)) []dtls.Option {
 	suites := make([]dtls.CipherSuiteID, len(c.Suites))
 	for i, s := range c.Suites {
@@ -136,8 +136,8 @@ func parseCertificates(raw [][]byte) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// exported are the fields of pion's exported state that the record path needs;
-// gob finds them by name.
+// exported are the fields of pion's exported state that the record path needs; gob matches them by
+// name.
 type exported struct {
 	LocalRandom, RemoteRandom             [32]byte
 	CipherSuiteID                         uint16
@@ -148,7 +148,7 @@ type exported struct {
 	NegotiatedProtocol                    string
 }
 
-// handshake lets pion make the handshake and takes the keys over.
+// handshake lets pion perform the handshake and takes over the keys.
 func (c *Conn) handshake(ctx context.Context, pion *dtls.Conn, f *feed) error {
 	if err := pion.HandshakeContext(ctx); err != nil {
 		if refusal := f.refusal.Load(); refusal != nil {
@@ -176,7 +176,7 @@ func (c *Conn) handshake(ctx context.Context, pion *dtls.Conn, f *feed) error {
 	if len(x.LocalConnectionID) != 0 && len(x.LocalConnectionID) != cidSize {
 		return errors.New("the handshake settled another connection ID")
 	}
-	// Either end has named the ID that its peer's records carry.
+	// Each end has chosen the ID that its peer's records carry.
 	var toServer, toClient *half
 	suite := Suite(x.CipherSuiteID)
 	if c.isClient {
@@ -205,8 +205,8 @@ func (c *Conn) handshake(ctx context.Context, pion *dtls.Conn, f *feed) error {
 	return nil
 }
 
-// feed is the PacketConn that pion has: it reads what the socket's reader puts
-// in, and writes to the session's socket what of a handshake is to be sent.
+// feed is pion's PacketConn: it reads what the socket's reader puts in, and writes to the session's
+// socket whatever has to be sent in a handshake.
 type feed struct {
 	conn          *Conn
 	local, remote net.Addr
@@ -224,7 +224,7 @@ type feed struct {
 	established atomic.Bool
 	// refusal is why the peer's certificates are not trusted.
 	refusal atomic.Pointer[error]
-	// intercept, at a server, sees what pion writes first.
+	// intercept, at a server, receives what pion writes first.
 	intercept func(p []byte) (send bool)
 
 	mu       sync.Mutex
@@ -239,7 +239,7 @@ func newFeed(c *Conn, local, remote net.Addr) *feed {
 	}
 }
 
-// push hands pion a copy of a datagram; it is dropped if too many wait.
+// push passes pion a copy of a datagram; it is dropped if too many are waiting.
 func (f *feed) push(p []byte) {
 	select {
 	case f.in <- bytes.Clone(p):
@@ -249,7 +249,7 @@ func (f *feed) push(p []byte) {
 
 func (f *feed) refuse(err error) { f.refusal.Store(&err) }
 
-// shut ends the feed: nothing is read or written by pion any more.
+// shut ends the feed: pion reads and writes nothing any more.
 func (f *feed) shut() { f.once.Do(func() { close(f.done) }) }
 
 func (f *feed) ReadFrom(p []byte) (int, net.Addr, error) {
@@ -287,9 +287,8 @@ func (f *feed) WriteTo(p []byte, _ net.Addr) (int, error) {
 	return len(p), nil
 }
 
-// unwrapAlert mends an alert that ends a handshake: once Connection IDs are
-// settled pion gives it their type although it is not sealed yet, and no peer
-// could read it.
+// unwrapAlert repairs an alert that ends a handshake: once Connection IDs have been negotiated,
+// pion gives it their content type although it is not sealed yet, so no peer could read it.
 func unwrapAlert(p []byte) []byte {
 	r, _, ok := parse(p, cidSize)
 	if !ok || r.typ != typeCID || r.epoch() != 0 || len(r.body) != 3 || r.body[2] != typeAlert {
@@ -300,8 +299,8 @@ func unwrapAlert(p []byte) []byte {
 	return append(q, 0, 2, r.body[0], r.body[1])
 }
 
-// isFlight reports whether a datagram of pion's is a repeated last flight and
-// not an alert, whose type is hidden under a Connection ID but whose size is not.
+// isFlight reports whether a datagram from pion is a repeated last flight and not an alert. A
+// Connection ID hides an alert's type, but not its size.
 func isFlight(p []byte) bool {
 	switch p[0] {
 	case typeCCS, typeHandshake:
@@ -312,7 +311,7 @@ func isFlight(p []byte) bool {
 	return false
 }
 
-// Close is pion's; the socket is the session's.
+// Close closes pion's connection; the socket belongs to the session.
 func (f *feed) Close() error         { f.shut(); return nil }
 func (f *feed) LocalAddr() net.Addr  { return f.local }
 func (f *feed) RemoteAddr() net.Addr { return f.remote }
@@ -353,7 +352,7 @@ func (f *feed) SetReadDeadline(t time.Time) error {
 
 func (f *feed) SetWriteDeadline(time.Time) error { return nil }
 
-// shiftNumbers adds to the numbers of a datagram's records of epoch 0.
+// shiftNumbers increases the numbers of a datagram's epoch 0 records.
 func shiftNumbers(p []byte, by uint64) {
 	for {
 		r, rest, ok := parse(p, cidSize)

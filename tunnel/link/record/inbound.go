@@ -10,16 +10,16 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Sizes of buffers. A datagram of the usual size is copied into a small one, so
-// that a queue of small datagrams does not hold large buffers.
+// Sizes of buffers. A datagram of the usual size is copied into a small buffer, so that a queue of
+// small datagrams does not hold large buffers.
 const (
 	smallBuffer  = 2048
 	middleBuffer = 9216
 	largeBuffer  = 65535
 )
 
-// inbound is what one read brought: datagrams of one sender in one buffer. It
-// has one owner at a time: reader, queue, then Receive until its next call.
+// inbound is the result of one read: datagrams from one sender in one buffer. It has one owner at a
+// time: the reader, the queue, then Receive until its next call.
 type inbound struct {
 	buf  []byte
 	data []byte // what of buf is filled and not yet dealt with
@@ -60,14 +60,14 @@ func (in *inbound) release() {
 	in.pool.Put(in)
 }
 
-// next takes the first datagram off.
+// next removes and returns the first datagram.
 func (in *inbound) next() []byte {
 	p := in.data[:min(in.seg, len(in.data))]
 	in.data = in.data[len(p):]
 	return p
 }
 
-// copyOf makes an inbound of one datagram of in.
+// copyOf makes an inbound from one datagram of in.
 func (in *inbound) copyOf(p []byte) *inbound {
 	c := takeInbound(len(p))
 	c.data = c.buf[:copy(c.buf, p)]
@@ -81,12 +81,11 @@ type socket struct {
 	detour *detour // nil but for a detour's
 }
 
-// idleAfter is how long a socket waits with its buffers at hand. Afterwards it
-// waits without: most sockets are idle nearly all the time.
+// idleAfter is how long a socket waits with its buffers allocated. After that it waits without
+// them: most sockets are idle nearly all the time.
 const idleAfter = 200 * time.Millisecond
 
-// read hands everything that comes to deliver, which owns it from then on,
-// until the socket is closed.
+// read passes everything that arrives to deliver, which then owns it, until the socket is closed.
 func (s *socket) read(deliver func(*inbound)) error {
 	size := s.conn.BufferSize()
 	bufs := make([]udpbatch.Buffer, 0, s.conn.Batch())
@@ -171,9 +170,8 @@ func (s *socket) read(deliver func(*inbound)) error {
 	}
 }
 
-// join counts the buffers from the first on that hold one small datagram each,
-// of one sender and one size (the last may be shorter): they are handed over as
-// one, as GRO would have brought them.
+// join counts the buffers at the start that hold one small datagram each, from one sender and of
+// one size (the last may be shorter): they are delivered as one, as GRO would have done.
 func join(bufs []udpbatch.Buffer) (joined, total int) {
 	first := &bufs[0]
 	joined, total = 1, first.N

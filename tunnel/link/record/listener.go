@@ -20,22 +20,22 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// repeatFor is how long a server may have to repeat its last flight, if the
-// client sends nothing that shows it got it.
+// repeatFor is how long a server may have to repeat its last flight if the client sends nothing
+// that shows that it arrived.
 const repeatFor = time.Minute
 
-// acceptBacklog bounds the sessions that wait for Accept.
+// acceptBacklog is how many sessions may wait for Accept.
 const acceptBacklog = 256
 
-// handshakeGrace is how long a handshake keeps its place when others of as many
-// addresses want one. A client gives its first attempts up after as long: what has
-// taken longer may have nobody at its other end.
+// handshakeGrace is how long a handshake keeps its place if others of equally many addresses want
+// one. It is as long as a client's first attempts: after that, there may be nobody at the other
+// end.
 const handshakeGrace = 6 * time.Second
 
-// readPause is how long a listener leaves its socket alone whose reads fail.
+// readPause is how long a listener waits after failed reads of its socket.
 const readPause = 100 * time.Millisecond
 
-// Listener accepts sessions on one socket. Serve must run for anything to happen.
+// Listener accepts sessions on one socket. It does nothing unless Serve is running.
 type Listener struct {
 	cfg      Config
 	sock     *socket
@@ -45,7 +45,7 @@ type Listener struct {
 	closing  sync.Once
 	workers  sync.WaitGroup
 
-	// Of the goroutine in Serve: where the last datagram went.
+	// Used by the goroutine in Serve: where the last datagram went.
 	lastKey  [cidSize]byte
 	lastConn *Conn
 	lastGen  uint64
@@ -63,7 +63,7 @@ type Listener struct {
 	closed  bool
 }
 
-// Listen returns a Listener on pc, which it owns from then on.
+// Listen returns a Listener on pc and takes ownership of pc.
 func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	cfg, err := cfg.filled(true)
 	if err != nil {
@@ -80,11 +80,11 @@ func Listen(pc net.PacketConn, cfg Config) (*Listener, error) {
 	}, nil
 }
 
-// Addr is the socket's address.
+// Addr returns the socket's address.
 func (l *Listener) Addr() net.Addr { return l.sock.conn.LocalAddr() }
 
-// Serve reads the socket and makes handshakes until ctx ends or the Listener is
-// closed; its sessions end with it.
+// Serve reads the socket and makes handshakes until ctx ends or the Listener is closed; its
+// sessions end with it.
 func (l *Listener) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,8 +105,8 @@ func (l *Listener) Serve(ctx context.Context) error {
 	return err
 }
 
-// rideOut waits a moment after a read that failed, and reports whether another
-// may succeed: the system's errors pass, as when it has no memory.
+// rideOut waits a moment after a failed read, and reports whether another may succeed: the system's
+// errors, such as lack of memory, are temporary.
 func (l *Listener) rideOut(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -121,7 +121,7 @@ func (l *Listener) rideOut(err error) bool {
 	return true // once it is closed, a read says so
 }
 
-// Accept waits for the next session whose handshake is done.
+// Accept waits for the next session whose handshake is complete.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.accepted:
@@ -168,18 +168,18 @@ func (l *Listener) shut() {
 	})
 }
 
-// Sessions is how many sessions there are, those in their handshake included.
+// Sessions returns how many sessions there are, including those still in their handshake.
 func (l *Listener) Sessions() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return max(len(l.byCID), len(l.byAddr))
 }
 
-// Cut is how many handshakes lost their places to others.
+// Cut returns how many handshakes lost their places to others.
 func (l *Listener) Cut() uint64 { return l.handshakes.Cut() }
 
-// sort hands a buffer to its session. All datagrams of a buffer are of one
-// sender and nearly always of one session: then it goes whole.
+// sort passes a buffer to its session. All datagrams in a buffer are from one sender and nearly
+// always of one session, in which case the buffer is passed as a whole.
 func (l *Listener) sort(ctx context.Context, in *inbound) {
 	if l.foreign(in, func(one *inbound) { l.sort(ctx, one) }) {
 		return
@@ -215,8 +215,8 @@ func (l *Listener) sort(ctx context.Context, in *inbound) {
 	c.deliver(in)
 }
 
-// uniform reports whether all datagrams of a buffer have the first one's
-// destination: the same Connection ID, or none and no handshake.
+// uniform reports whether all datagrams in a buffer have the same destination as the first: the
+// same Connection ID, or none and no handshake.
 func uniform(data []byte, seg int) bool {
 	first := data[:seg]
 	for rest := data[seg:]; len(rest) > 0; rest = rest[min(seg, len(rest)):] {
@@ -249,8 +249,8 @@ func (l *Listener) routeCID(p []byte) *Conn {
 	return c
 }
 
-// hello answers a ClientHello. Until a cookie has come back, a HelloVerifyRequest
-// is all that is spent on it.
+// hello answers a ClientHello. Until a cookie has come back, it spends nothing on it but a
+// HelloVerifyRequest.
 func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 	h, ok := parseHello(p)
 	if !ok {
@@ -293,8 +293,8 @@ func (l *Listener) hello(ctx context.Context, p []byte, from udpbatch.Addr) {
 	})
 }
 
-// underWay reports whether a ClientHello is of a handshake that has begun, and
-// returns its feed; nil once it needs none.
+// underWay reports whether a ClientHello belongs to a handshake that has begun, and returns its
+// feed; nil if the handshake no longer needs one.
 func (l *Listener) underWay(h hello, from udpbatch.Addr) (*feed, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -304,8 +304,8 @@ func (l *Listener) underWay(h hello, from udpbatch.Addr) (*feed, bool) {
 	return nil, false
 }
 
-// admit begins a handshake that has a place: a new Conn and its feed, or neither
-// if there are too many sessions.
+// admit begins a handshake that has a place. It returns a new Conn and its feed, or neither if
+// there are too many sessions.
 func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -317,8 +317,8 @@ func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	c.random, c.firstAddr = [32]byte(h.random), from.AddrPort
 	f := newFeed(c, l.sock.conn.LocalAddr(), from.NetAddr())
 	c.feed.Store(f)
-	// A session that this address had before stays under its Connection ID; one
-	// without is replaced only when this handshake is done (RFC 6347 §4.2.8).
+	// A previous session at this address remains reachable by its Connection ID; one without is
+	// replaced only when this handshake is complete (RFC 6347 §4.2.8).
 	c.before = l.byAddr[from.AddrPort]
 	c.dropEnded()
 	l.byAddr[from.AddrPort] = c
@@ -326,8 +326,8 @@ func (l *Listener) admit(h hello, from udpbatch.Addr) (*Conn, *feed) {
 	return c, f
 }
 
-// greeting is the ClientHello that a handshake begins with. pion, which checks
-// cookies of its own, is shown it as a client would have sent it twice.
+// greeting is the ClientHello with which a handshake begins. pion checks cookies of its own, so it
+// is shown the ClientHello as if a client had sent it twice.
 type greeting struct {
 	first  []byte // without the cookie
 	second []byte // with it, as it came
@@ -337,8 +337,8 @@ type greeting struct {
 	answered func() // to be called once it is, or will not be
 }
 
-// serve makes one handshake, and then stays as long as the client may need its
-// last flight repeated. leave gives the handshake's place back.
+// serve performs one handshake, and then stays for as long as the client may need its last flight
+// repeated. leave gives back the handshake's place.
 func (l *Listener) serve(ctx context.Context, c *Conn, f *feed, g greeting, leave func()) {
 	pion, err := l.handshake(ctx, c, f, g)
 	g.answered()
@@ -393,8 +393,8 @@ func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, g greeting) 
 			}
 			return false // the client has one
 		}
-		// pion's HelloVerifyRequest was record 0, and the ServerHello follows
-		// it; on the wire it has the number of the ClientHello.
+		// pion's HelloVerifyRequest was record 0, and the ServerHello follows it; on the wire, the
+		// ServerHello has the number of the ClientHello.
 		shiftNumbers(p, g.seq-1)
 		g.answered()
 		return true
@@ -406,7 +406,7 @@ func (l *Listener) handshake(ctx context.Context, c *Conn, f *feed, g greeting) 
 	return pion, nil
 }
 
-// name gives a session the Connection ID that its client's records will carry.
+// name assigns a session the Connection ID that its client's records will carry.
 func (l *Listener) name(c *Conn) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -436,12 +436,11 @@ func (l *Listener) settled(c *Conn) {
 	l.dropAddr(c)
 }
 
-// addressed reports whether a session, whose handshake is done, is known by its
-// address alone.
+// addressed reports whether a session whose handshake is complete is known only by its address.
 func (c *Conn) addressed() bool { return c.ready.Load() && len(c.localCID) == 0 }
 
-// dropEnded forgets those that had c's address before and have no more use for it.
-// The listener's mu is held.
+// dropEnded forgets earlier sessions at c's address that no longer need it. The listener's mu is
+// held.
 func (c *Conn) dropEnded() {
 	for p := c; p.before != nil; {
 		if b := p.before; b.Err() != nil || b.ready.Load() && !b.addressed() {
@@ -452,7 +451,7 @@ func (c *Conn) dropEnded() {
 	}
 }
 
-// replaced ends the sessions that had only the address which is now c's.
+// replaced ends the sessions that had nothing but the address that is now c's.
 func (l *Listener) replaced(c *Conn) {
 	var ended []*Conn
 	l.mu.Lock()
@@ -468,8 +467,8 @@ func (l *Listener) replaced(c *Conn) {
 	}
 }
 
-// failed ends a handshake. Its address is again that of the one before, which may
-// be a session, or be in its handshake still.
+// failed ends a handshake. Its address belongs to the previous one again, which may be a session or
+// still be in its handshake.
 func (l *Listener) failed(c *Conn, err error) {
 	c.finish(err)
 	l.mu.Lock()
@@ -480,7 +479,7 @@ func (l *Listener) failed(c *Conn, err error) {
 	}
 }
 
-// forget takes a session that ended off the tables.
+// forget removes an ended session from the tables.
 func (l *Listener) forget(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// askFirst is the wait between the first two challenges of a client; it
-	// doubles each time, and after maxAsk nothing is asked any more.
+	// askFirst is the wait between a client's first two challenges; it doubles each time, and
+	// beyond maxAsk no more are sent.
 	askFirst = 200 * time.Millisecond
 	maxAsk   = 20 * time.Second
-	// maxTrials is how many sockets are asked beside the current one.
+	// maxTrials is how many sockets are tried in addition to the current one.
 	maxTrials = 2
 )
 
-// pathProbe repeats a client's challenge over a socket until a record comes
-// back. It is guarded by moveMu.
+// pathProbe repeats a client's challenge over a socket until a record comes back. It is guarded by
+// moveMu.
 type pathProbe struct {
 	sock  *socket
 	timer *time.Timer
@@ -34,7 +34,7 @@ func newProbe(s *socket) *pathProbe {
 	return p
 }
 
-// stop ends the asking, and a linger that the timer stands for.
+// stop ends the challenges, and a linger for which the timer is used.
 func (p *pathProbe) stop() {
 	if p.timer != nil {
 		p.timer.Stop()
@@ -42,10 +42,9 @@ func (p *pathProbe) stop() {
 	p.sock = nil
 }
 
-// Rebind makes a client go on over another socket under the same Connection
-// ID. PathChanged fires when the peer was first heard over it; the socket before
-// is closed a little later, or with the next Rebind. The session owns pc from
-// then on, also on an error.
+// Rebind makes a client continue over another socket under the same Connection ID. PathChanged
+// fires when the peer is first heard over it; the previous socket is closed a little later, or by
+// the next Rebind. The session takes ownership of pc, even on an error.
 func (c *Conn) Rebind(pc net.PacketConn) error {
 	s := &socket{conn: udpbatch.New(pc, c.cfg.batchOptions())}
 	c.moveMu.Lock()
@@ -68,17 +67,16 @@ func (c *Conn) Rebind(pc net.PacketConn) error {
 	return nil
 }
 
-// Try asks the peer over another socket, beside the current one. When the peer
-// is heard over it the session goes on there, and PathChanged fires; until then
-// nothing else is sent over it. The newest two sockets are asked, for some
-// seconds each.
+// Try contacts the peer over another socket in addition to the current one. Once the peer is heard
+// over it, the session continues there, and PathChanged fires; until then nothing else is sent over
+// it. The newest two sockets are tried, for a few seconds each.
 func (c *Conn) Try(pc net.PacketConn) error {
 	return c.try(pc, &socket{conn: udpbatch.New(pc, c.cfg.batchOptions())})
 }
 
-// Detour is Try with a connection that is no UDP socket: datagrams carried in a
-// stream to the peer's Listener, which Carry reads. What is sent to pc goes to
-// the peer, whatever the address.
+// Detour is like Try with a connection that is not a UDP socket: it carries datagrams in a stream
+// to the peer's Listener, which reads them with Carry. Whatever is sent to pc goes to the peer,
+// regardless of the address.
 func (c *Conn) Detour(pc net.PacketConn) error {
 	s := &socket{conn: udpbatch.New(pc, c.cfg.batchOptions()), detour: &detour{pc: pc}}
 	s.detour.proven.Store(true)
@@ -104,24 +102,23 @@ func (c *Conn) try(pc net.PacketConn, s *socket) error {
 	return nil
 }
 
-// Detoured reports whether the session's records go over a detour now.
+// Detoured reports whether the session's records take a detour now.
 func (c *Conn) Detoured() bool { return c.at.Load().sock.detour != nil }
 
-// Uses reports whether they go over this one.
+// Uses reports whether the session's records take this one.
 func (c *Conn) Uses(pc net.PacketConn) bool {
 	d := c.at.Load().sock.detour
 	return d != nil && d.pc == pc
 }
 
-// Unproven reports whether a client's socket is a new one over which the peer
-// was not heard yet.
+// Unproven reports whether a client uses a new socket over which the peer has not been heard yet.
 func (c *Conn) Unproven() bool {
 	c.moveMu.Lock()
 	defer c.moveMu.Unlock()
 	return c.unsure != nil
 }
 
-// mayMove says why a client's session cannot move, or nil. The caller holds moveMu.
+// mayMove returns why a client's session cannot move, or nil. The caller holds moveMu.
 func (c *Conn) mayMove() error {
 	if !c.isClient || !c.state.ConnectionIDs {
 		return errors.New("only a client whose session has connection IDs can move")
@@ -129,7 +126,7 @@ func (c *Conn) mayMove() error {
 	return c.Err()
 }
 
-// begin begins to read a socket that is to be asked. The caller holds moveMu.
+// begin starts reading a socket that is to be tried. The caller holds moveMu.
 func (c *Conn) begin(p *pathProbe) *pathProbe {
 	c.moving.Store(true)
 	s := p.sock
@@ -147,7 +144,7 @@ func (c *Conn) dropOld() {
 	}
 }
 
-// ask sends the challenge, and again until the socket is proven or given up.
+// ask sends the challenge, and repeats it until the socket is proven or given up.
 func (c *Conn) ask(p *pathProbe) {
 	c.moveMu.Lock()
 	if p.sock == nil || c.Err() != nil || p.wait > maxAsk {
@@ -161,8 +158,8 @@ func (c *Conn) ask(p *pathProbe) {
 	c.sendPath(pathChallenge, p.token[:], &to)
 }
 
-// provePath ends a Rebind or a Try: an authentic record came over its socket.
-// The peer answers nobody whom it has not heard, so both directions work.
+// provePath completes a Rebind or a Try: an authentic record arrived over its socket. The peer does
+// not answer anybody it has not heard from, so both directions work.
 func (c *Conn) provePath(in *inbound) {
 	if !c.moving.Load() {
 		return
@@ -191,8 +188,8 @@ func (c *Conn) provePath(in *inbound) {
 	c.pathMoved()
 }
 
-// stopProbes ends all asking, and closes the sockets beside the current one but
-// for that to keep. The caller holds moveMu.
+// stopProbes ends all challenges, and closes the sockets other than the current one and the one to
+// keep. The caller holds moveMu.
 func (c *Conn) stopProbes(keep *socket) {
 	if c.unsure != nil {
 		c.unsure.stop()

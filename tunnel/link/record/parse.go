@@ -11,12 +11,12 @@ const (
 	typeCID         = 25
 )
 
-// headerSize is a record's header without a Connection ID.
+// headerSize is the size of a record's header without a Connection ID.
 const headerSize = 13
 
-// Record numbers of epoch 1. The handshake counts from zero, our messages about
-// paths from controlBase, and application data from base; the farewell has the last
-// number below that. They never meet, and so no nonce is used twice.
+// Record numbers in epoch 1. The handshake counts from zero, our path messages from controlBase,
+// and application data from base; the farewell has the last number below that. The ranges never
+// overlap, so no nonce is used twice.
 const (
 	epoch1         = uint64(1) << 48
 	maxNumber      = epoch1 - 1
@@ -25,7 +25,7 @@ const (
 	farewellNumber = base - 1
 )
 
-// rawRecord is one record as it came. seq has the epoch in its upper 16 bits.
+// rawRecord is one record as received. seq has the epoch in its upper 16 bits.
 type rawRecord struct {
 	typ   byte
 	seq   uint64
@@ -37,9 +37,9 @@ type rawRecord struct {
 func (r rawRecord) epoch() uint16  { return uint16(r.seq >> 48) }
 func (r rawRecord) number() uint64 { return r.seq & maxNumber }
 
-// parse takes the first record off a datagram; cidLen is how long the
-// Connection IDs are that the receiver gave out. What is not a whole record of
-// DTLS 1.2 is refused, and the rest of its datagram with it.
+// parse splits the first record from a datagram; cidLen is the length of the Connection IDs that
+// the receiver assigns. Anything that is not a complete record of DTLS 1.2 is refused, along with
+// the rest of its datagram.
 func parse(b []byte, cidLen int) (r rawRecord, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return r, nil, false
@@ -55,7 +55,7 @@ func parse(b []byte, cidLen int) (r rawRecord, rest []byte, ok bool) {
 	default:
 		return r, nil, false
 	}
-	// A first ClientHello may say DTLS 1.0 here (RFC 6347 §4.2.1).
+	// A first ClientHello may carry the version of DTLS 1.0 here (RFC 6347 §4.2.1).
 	if b[1] != 0xfe || (b[2] != 0xfd && b[2] != 0xff) || len(b) < at+2 {
 		return r, nil, false
 	}

@@ -8,8 +8,8 @@ import (
 	"adit/internal/udpbatch"
 )
 
-// Messages about paths: application data whose first byte is at or above
-// firstReserved, eight bytes after it. They exist only under Connection IDs.
+// Path messages: application data whose first byte is at or above firstReserved, followed by eight
+// bytes. They exist only with Connection IDs.
 const (
 	firstReserved = 0xf0
 	pathChallenge = 0xf0
@@ -17,35 +17,35 @@ const (
 	pathSize      = 9
 )
 
-// challengeEvery is how often a path that is not yet proven is asked about.
+// challengeEvery is how often an unproven path is challenged.
 const challengeEvery = 100 * time.Millisecond
 
-// lingerOld is how long a client still reads the socket it left, after the new
-// one has proven to work: what was under way to the old address is not lost.
+// lingerOld is how long a client still reads the socket it left, after the new one has proven to
+// work, so that what was in flight to the old address is not lost.
 const lingerOld = 3 * time.Second
 
-// path is a way to the peer: through which socket, and to what address.
+// path is a way to the peer: the socket, and the address.
 type path struct {
 	sock *socket
 	addr udpbatch.Addr
 }
 
-// same reports whether both lead to one address through one socket.
+// same reports whether both lead to the same address through the same socket.
 func (p *path) same(q *path) bool {
 	return p.sock == q.sock && p.addr.AddrPort == q.addr.AddrPort
 }
 
-// challenge is what a new way to the peer was asked, by the goroutine in Receive.
+// challenge is the current challenge on a new path to the peer, used by the goroutine in Receive.
 type challenge struct {
 	path  path
 	token [8]byte
 	at    time.Time
 }
 
-// noticePath is told of the newest authentic record. If it came another way,
-// that is asked to prove itself; until then everything goes on the old one
-// (RFC 9146 §6), so that an address that is not the peer's gets little from us:
-// with the answer to a challenge of its own at most twice what it sent.
+// noticePath is called with the newest authentic record. If it arrived on a different path, that
+// path is challenged to prove itself; until then everything is sent on the old one (RFC 9146 §6),
+// so that an address that is not the peer's gets little from us: including the answer to its own
+// challenge, at most twice what it sent.
 func (c *Conn) noticePath(in *inbound) {
 	cur := c.at.Load()
 	if c.isClient || in.src == cur.sock && in.from.SamePath(cur.addr) {
@@ -68,8 +68,7 @@ func (c *Conn) noticePath(in *inbound) {
 	c.sendPath(pathChallenge, c.pending.token[:], &from)
 }
 
-// pathMessage deals with a message of the kinds above. Unknown kinds are left
-// for later versions, and ignored.
+// pathMessage handles a path message. Unknown kinds are left to later versions, and ignored.
 func (c *Conn) pathMessage(plain []byte, in *inbound) {
 	if len(plain) != pathSize {
 		return
@@ -77,8 +76,8 @@ func (c *Conn) pathMessage(plain []byte, in *inbound) {
 	from := path{in.src, in.from}
 	switch plain[0] {
 	case pathChallenge:
-		// A client stands by the one way that it uses: a late challenge on one
-		// that it left must not bring the server back there.
+		// A client sticks to the one path that it uses: a late challenge on a path that it left
+		// must not bring the server back to it.
 		if !c.isClient || in.src == c.at.Load().sock {
 			c.sendPath(pathResponse, plain[1:], &from)
 		}
@@ -94,8 +93,8 @@ func (c *Conn) pathMessage(plain []byte, in *inbound) {
 	}
 }
 
-// sendPath sends a message about a path on it. It has numbers of its own, so
-// that those of application data have no gaps.
+// sendPath sends a path message on that path. Path messages have numbers of their own, so that
+// those of application data have no gaps.
 func (c *Conn) sendPath(kind byte, token []byte, to *path) {
 	p := make([]byte, c.out.head+pathSize+c.out.tail)
 	p[c.out.head] = kind

@@ -13,7 +13,7 @@ func newCID() []byte {
 	return cid
 }
 
-// quiet is pion's logger: what matters of a handshake is in its error.
+// quiet is pion's logger: whatever matters about a handshake is in its error.
 type quiet struct{}
 
 func (quiet) NewLogger(string) logging.LeveledLogger { return quiet{} }

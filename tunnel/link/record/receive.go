@@ -14,19 +14,19 @@ const (
 	alertFatal         = 2 // a level
 )
 
-// Packet is one opened record of application data.
+// Packet is one decrypted record of application data.
 type Packet struct {
-	// Number is the record's number, counted as Send counts. The records of a
-	// peer that is not adit begin below 2^40 and keep the number they have.
+	// Number is the record's number, counted as in Send. The records of a peer that is not adit
+	// start below 2^40 and keep their own numbers.
 	Number uint64
 	// Data is valid until the next Receive.
 	Data []byte
-	// Time is when the record came from the network.
+	// Time is when the record arrived from the network.
 	Time time.Time
 }
 
-// Receive waits for at least one record of application data and opens as many
-// as there are and as into has room for.
+// Receive waits for at least one record of application data. It decrypts as many as are available
+// and into has room for.
 func (c *Conn) Receive(into []Packet) (n int, err error) {
 	if !c.holding {
 		c.opening.Lock()
@@ -72,7 +72,7 @@ func (c *Conn) Receive(into []Packet) (n int, err error) {
 	}
 }
 
-// await waits for a buffer, and lets others open records meanwhile.
+// await waits for a buffer, and lets others open records in the meantime.
 func (c *Conn) await() (*inbound, error) {
 	select {
 	case in := <-c.queue:
@@ -89,8 +89,8 @@ func (c *Conn) await() (*inbound, error) {
 	}
 }
 
-// releaseHeld gives back the buffers of the packets handed out before, but the
-// one that is not done with.
+// releaseHeld gives back the buffers of the packets returned before, except for one that is not
+// finished.
 func (c *Conn) releaseHeld() {
 	for i, in := range c.held {
 		c.held[i] = nil
@@ -110,8 +110,7 @@ func (c *Conn) take(in *inbound) {
 	c.held = append(c.held, in)
 }
 
-// openInto opens the records of the current buffer until into is full or the
-// buffer is done with.
+// openInto opens the records of the current buffer until into is full or the buffer is finished.
 func (c *Conn) openInto(into []Packet, n int) int {
 	in := c.current
 	for {
@@ -143,8 +142,8 @@ func (c *Conn) openInto(into []Packet, n int) int {
 	}
 }
 
-// accept checks and opens one record. It returns application data; everything
-// else is dealt with here. What is not authentic changes nothing.
+// accept checks and opens one record. It returns application data; everything else is handled here.
+// Records that are not authentic change nothing.
 func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok bool) {
 	if r.epoch() != 1 || !bytes.Equal(r.cid, c.localCID) {
 		return nil, 0, false
@@ -194,9 +193,9 @@ func (c *Conn) accept(r rawRecord, in *inbound) (data []byte, number uint64, ok 
 	return nil, 0, false
 }
 
-// alert notes that the peer ends the session; warnings but close_notify say
-// nothing. The end takes place when what came before it has been handed out and
-// Receive is called again: the last packets may say why.
+// alert records that the peer ends the session; warnings other than close_notify are ignored. The
+// end takes effect once everything before it has been returned and Receive is called again: the
+// last packets may give the reason.
 func (c *Conn) alert(plain []byte, number uint64) {
 	switch {
 	case len(plain) != 2:
@@ -209,7 +208,7 @@ func (c *Conn) alert(plain []byte, number uint64) {
 	}
 }
 
-// isEnding reports whether the peer has ended the session, and this end has not yet.
+// isEnding reports whether the peer has ended the session and this side has not yet.
 func (c *Conn) isEnding() bool { return c.ending != nil }
 
 func (c *Conn) endByPeer() {

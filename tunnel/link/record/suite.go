@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Suite is a cipher suite of DTLS 1.2, by its number at IANA.
+// Suite is a cipher suite of DTLS 1.2, by its IANA number.
 type Suite uint16
 
 // The suites: ephemeral key exchange, ECDSA certificates and an AEAD, nothing else.
@@ -36,7 +36,7 @@ func (s Suite) String() string {
 	return fmt.Sprintf("suite %#04x", uint16(s))
 }
 
-// preferred is the order for this machine: AES where it has instructions for it.
+// preferred is the order for this machine: AES first if it has instructions for it.
 func preferred() []Suite {
 	if (cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ) || (cpu.ARM64.HasAES && cpu.ARM64.HasPMULL) || cpu.S390X.HasAESGCM {
 		return []Suite{AES128GCM, AES256GCM, ChaCha20Poly1305}
@@ -44,7 +44,7 @@ func preferred() []Suite {
 	return []Suite{ChaCha20Poly1305, AES128GCM, AES256GCM}
 }
 
-// shape is what the key schedule and the record layout need to know of a suite.
+// shape is what the key schedule and the record layout need to know about a suite.
 type shape struct {
 	key, iv  int
 	explicit int // bytes of nonce in each record
@@ -72,9 +72,8 @@ func (s Suite) shape() (shape, error) {
 	return shape{}, fmt.Errorf("%v is not one of the suites that records are sealed with", s)
 }
 
-// deriveHalves makes both directions' protection from the master secret
-// (RFC 5246 §6.3). Each direction's records carry the Connection ID that their
-// receiver chose.
+// deriveHalves derives both directions' protection from the master secret (RFC 5246 §6.3). Each
+// direction's records carry the Connection ID that their receiver chose.
 func deriveHalves(s Suite, master, clientRandom, serverRandom, clientCID, serverCID []byte) (toServer, toClient *half, err error) {
 	sh, err := s.shape()
 	if err != nil {
@@ -91,8 +90,8 @@ func deriveHalves(s Suite, master, clientRandom, serverRandom, clientCID, server
 	return toServer, toClient, err
 }
 
-// half protects one direction of a session. It has one user at a time: nonce
-// and associated data are laid out in it, so that nothing is allocated.
+// half protects one direction of a session. It must not be used concurrently: it holds the nonce
+// and the associated data, so that nothing is allocated.
 type half struct {
 	aead       cipher.AEAD
 	explicit   int
@@ -119,7 +118,7 @@ func newHalf(sh shape, key, iv, cid []byte) (*half, error) {
 		return h, nil
 	}
 	h.tail++ // the record's real type, inside
-	// RFC 9146 §5.3: all but epoch, number and length is the same for every record.
+	// RFC 9146 §5.3: everything except epoch, number and length is the same for every record.
 	h.aad = append(h.aad, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, typeCID, byte(len(cid)), typeCID, 0xfe, 0xfd)
 	h.aad = append(h.aad, make([]byte, 8)...)
 	h.aad = append(h.aad, cid...)
@@ -127,8 +126,8 @@ func newHalf(sh shape, key, iv, cid []byte) (*half, error) {
 	return h, nil
 }
 
-// prepare lays out nonce and associated data for the record of number seq with
-// n bytes of content, type included where it is inside.
+// prepare sets up the nonce and the associated data for record number seq with n bytes of content,
+// including the type if that is inside.
 func (h *half) prepare(typ byte, seq uint64, explicit []byte, n int) {
 	if h.explicit > 0 {
 		copy(h.nonce[4:], explicit)
@@ -144,8 +143,8 @@ func (h *half) prepare(typ byte, seq uint64, explicit []byte, n int) {
 	binary.BigEndian.PutUint16(h.aad[len(h.aad)-2:], uint16(n))
 }
 
-// seal makes p one record: its plaintext lies head bytes after p's start and
-// ends tail bytes before p's end. seq holds the epoch in its upper 16 bits.
+// seal makes one record of p: the plaintext starts head bytes after p's start and ends tail bytes
+// before p's end. seq holds the epoch in its upper 16 bits.
 func (h *half) seal(p []byte, typ byte, seq uint64) {
 	n := len(p) - h.head - h.tail
 	outer := typ
@@ -161,14 +160,14 @@ func (h *half) seal(p []byte, typ byte, seq uint64) {
 	binary.BigEndian.PutUint16(p[at:], uint16(len(p)-at-2))
 	at += 2
 	if h.explicit > 0 {
-		// The nonce is the number itself (RFC 9325 §7.2.1): it cannot repeat.
+		// The nonce is the record number itself (RFC 9325 §7.2.1), so it cannot repeat.
 		binary.BigEndian.PutUint64(p[at:], seq)
 	}
 	h.prepare(typ, seq, p[at:at+h.explicit], len(content))
 	h.aead.Seal(content[:0], h.nonce[:], content, h.aad)
 }
 
-// open undoes seal in place. The plaintext is a part of r's body.
+// open reverses seal in place. The plaintext is a part of r's body.
 func (h *half) open(r rawRecord) (plain []byte, typ byte, ok bool) {
 	n := len(r.body) - h.explicit - h.aead.Overhead()
 	if n < 0 || (r.typ == typeCID) != (len(h.cid) > 0) {

@@ -1,14 +1,14 @@
 package record
 
-// windowSize is how far behind the newest record an older one may come, in
-// records: one word of bits is always being begun.
+// windowSize is how many records behind the newest an older one may arrive; one word of bits is
+// always partially used.
 const (
 	windowWords = 64
 	windowSize  = (windowWords - 1) * 64
 )
 
-// window refuses records that came before (RFC 6347 §4.1.2.6). The zero value
-// takes any first record.
+// window rejects records that arrived before (RFC 6347 §4.1.2.6). The zero value accepts any first
+// record.
 type window struct {
 	next uint64 // one above the newest
 	bits [windowWords]uint64
@@ -25,11 +25,10 @@ func (w *window) fresh(n uint64) bool {
 	return w.bits[n/64%windowWords]&(1<<(n%64)) == 0
 }
 
-// mark remembers n, which must be fresh and authenticated, and reports whether
-// it is the newest.
+// mark remembers n, which must be fresh and authenticated, and reports whether it is the newest.
 func (w *window) mark(n uint64) (newest bool) {
 	if n >= w.next {
-		// Words between the old newest and n hold an earlier round's bits.
+		// Words between the old newest and n hold bits of an earlier round.
 		from, to := w.next/64, n/64
 		if w.next%64 != 0 {
 			from++

@@ -23,11 +23,10 @@ const (
 // bbrCycle are the pacing gains of the phases of ProbeBW.
 var bbrCycle = [...]float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
 
-// bbr models the path by its bottleneck's rate and its shortest round trip, as
-// BBR does. Its cycle is that of version 1; the floor of its ProbeRTT and its
-// bound on the bytes in flight under loss are those of version 3
-// (draft-ietf-ccwg-bbr). It differs in one thing: loss counts as congestion
-// only while round trips show a queue, since radio loses packets without one.
+// bbr models the path by its bottleneck's rate and its shortest round trip, as BBR does. Its cycle
+// is that of version 1; the floor of its ProbeRTT and its bound on the bytes in flight under loss
+// are those of version 3 (draft-ietf-ccwg-bbr). It differs in one respect: loss counts as
+// congestion only while round trips show a queue, because radio links lose packets without one.
 type bbr struct {
 	datagram int
 	state    bbrState
@@ -62,7 +61,7 @@ type bbr struct {
 
 	shared bbrShared
 
-	// Aggregation: how much more than the rate's share arrives in one go.
+	// Aggregation: how much more than the rate's share arrives at once.
 	aggStart         time.Duration
 	aggAcked         int
 	extra, lastExtra int
@@ -102,14 +101,14 @@ func (b *bbr) rate() float64 {
 	}
 	rate := b.gain * b.bw.max()
 	if !b.full {
-		// What little was sent so far says little of the path: a first window
-		// may always leave.
+		// Little data has been sent so far, which says little about the path: a first window may
+		// always leave.
 		rate = max(rate, bbrStartupGain*float64(initialWindow(b.datagram))/b.minRTT.Seconds())
 	}
 	return rate
 }
 
-// bdp is gain times what the path itself holds.
+// bdp returns gain times what the path itself holds.
 func (b *bbr) bdp(gain float64) int {
 	if b.minRTT == 0 {
 		return initialWindow(b.datagram)
@@ -151,8 +150,7 @@ func (b *bbr) updateRound(f *feedback) {
 	}
 }
 
-// judgeRound bounds the bytes in flight when the round that ended lost too much
-// to a full queue.
+// judgeRound limits the bytes in flight if the round that ended lost too much to a full queue.
 func (b *bbr) judgeRound(f *feedback) {
 	if float64(b.roundLost) <= bbrLossThreshold*float64(b.roundAcked+b.roundLost) || !b.queued() {
 		b.lossRounds = 0
@@ -184,7 +182,7 @@ func (b *bbr) updateMinRTT(f *feedback) {
 	case b.minRTT == 0 || f.rtt <= b.minRTT:
 		b.minRTT, b.minRTTAt = f.rtt, f.now
 	case f.rtt <= b.minRTT+max(time.Millisecond/2, b.minRTT/32):
-		// The queue was empty just now: no need to drain it for a measurement.
+		// The queue was empty just now, so there is no need to drain it for a measurement.
 		b.minRTTAt = f.now
 	case expired && b.state != bbrProbeRTT && b.full:
 		b.state, b.gain = bbrProbeRTT, 1
@@ -260,7 +258,7 @@ func (b *bbr) advanceCycle(f *feedback) {
 			next = next || long
 		}
 	case b.gain < 1:
-		// Until the queue is gone, also one that the estimate's excess has built.
+		// Until the queue is gone, including one that an overestimated rate has built up.
 		next = f.inflight <= b.bdp(1) || f.now-b.cycleStart > 3*max(b.minRTT, time.Millisecond)
 	}
 	if !next {
@@ -270,7 +268,7 @@ func (b *bbr) advanceCycle(f *feedback) {
 	b.cycleStart = f.now
 	b.gain = bbrCycle[b.cycle]
 	if b.cycle == 0 {
-		// Ask for more again after a cycle without congestion.
+		// Try for more again after a cycle without congestion.
 		if !b.lossCycle && b.inflightHi > 0 {
 			if b.inflightHi = b.inflightHi * 5 / 4; b.inflightHi > b.bdp(bbrWindowGain)+b.slack() {
 				b.inflightHi = 0
@@ -280,7 +278,7 @@ func (b *bbr) advanceCycle(f *feedback) {
 	}
 }
 
-// slack is what batches on both sides add to what the path holds.
+// slack is what batching on both sides adds to what the path holds.
 func (b *bbr) slack() int {
 	quantum := min(max(int(b.bw.max()/1000), 2*b.datagram), 64<<10)
 	return 3 * quantum
@@ -302,8 +300,8 @@ func (b *bbr) updateWindow(f *feedback) {
 	b.cwnd = max(b.cwnd, b.minWindow())
 }
 
-// maxFilter is the largest of the values of the last ten rounds, by the three
-// best as in Kathleen Nichols' windowed filter.
+// maxFilter is the maximum over the last ten rounds, tracked by the three best values as in
+// Kathleen Nichols' windowed filter.
 type maxFilter struct {
 	at    [3]uint64
 	value [3]float64

@@ -2,11 +2,10 @@ package reliable
 
 import "time"
 
-// bbrShared is what bbr does beside flows that fill the buffer, such as TCP
-// with CUBIC. While a queue stands that no drain of its own takes away, someone
-// else keeps it, and then a loss most likely is the buffer's: the bytes in
-// flight are bounded by CUBIC's window (RFC 9438) from there on. Nothing is
-// wasted by giving way, since the queue feeds the link. A path without a
+// bbrShared is how bbr behaves next to flows that fill the buffer, such as TCP with CUBIC. If a
+// queue persists although this flow drains its own, somebody else maintains it, and a loss is then
+// most likely caused by a full buffer: from there on, the bytes in flight are limited by CUBIC's
+// window (RFC 9438). Giving way wastes nothing, because the queue feeds the link. A path without a
 // standing queue never gets here, however much it loses.
 type bbrShared struct {
 	calmAt time.Duration // when a round trip last showed no queue
@@ -16,24 +15,24 @@ type bbrShared struct {
 }
 
 const (
-	// bbrStanding is for how many round trips a queue must stand: longer than a
-	// cycle with its drain.
+	// bbrStanding is for how many round trips a queue must stand: longer than a cycle with its
+	// drain.
 	bbrStanding = 10
-	// bbrCalm is how long the path must show no queue before the bound goes.
+	// bbrCalm is how long the path must show no queue before the limit is lifted.
 	bbrCalm = 2 * time.Second
 )
 
-// threshold is the round trip above which there is a queue.
+// threshold is the round-trip time above which there is a queue.
 func (b *bbr) threshold() time.Duration {
 	return b.minRTT + max(b.minRTT/10, min(2*time.Millisecond, 2*b.minRTT))
 }
 
-// standing reports whether a queue stands that is not this flow's alone.
+// standing reports whether there is a standing queue that is not this flow's alone.
 func (b *bbr) standing(now time.Duration) bool {
 	return b.full && now-b.shared.calmAt > bbrStanding*b.minRTT
 }
 
-// share follows the queue, and gives way to losses while it stands.
+// share tracks the queue, and gives way on losses while it stands.
 func (b *bbr) share(f *feedback) {
 	s := &b.shared
 	if f.rtt > 0 && (f.rtt <= b.threshold() || b.state == bbrStartup || b.state == bbrDrain) {
@@ -65,7 +64,7 @@ func (b *bbr) share(f *feedback) {
 	}
 }
 
-// sharedWindow is the bound on the bytes in flight; zero means none.
+// sharedWindow is the limit on the bytes in flight; zero means none.
 func (b *bbr) sharedWindow(now time.Duration) int {
 	s := &b.shared
 	if s.bound == nil {

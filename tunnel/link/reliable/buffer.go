@@ -2,24 +2,24 @@ package reliable
 
 import "sync"
 
-// blockSize is the grain of stream memory. An idle stream holds no block.
+// blockSize is the unit of stream memory. An idle stream holds no block.
 const blockSize = 16 << 10
 
 type block [blockSize]byte
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// copyBlocks is how many blocks one Read or Write copies between two lockings.
+// copyBlocks is how many blocks one Read or Write copies without releasing the lock.
 const copyBlocks = 4
 
-// buffer holds a run of a stream's bytes in blocks aligned to the stream's
-// offsets. Bytes that nobody has written are undefined.
+// buffer holds a range of a stream's bytes in blocks aligned to the stream's offsets. Bytes that
+// were never written are undefined.
 type buffer struct {
 	first  uint64 // index of blocks[0]: its offset by blockSize
 	blocks []*block
 }
 
-// ensure makes room for bytes up to hi, from base on when the buffer is empty.
+// ensure makes room for bytes up to hi, starting at base if the buffer is empty.
 func (b *buffer) ensure(base, hi uint64) {
 	if len(b.blocks) == 0 {
 		b.first = base / blockSize
@@ -51,7 +51,7 @@ func (b *buffer) write(base, off uint64, data []byte) {
 	}
 }
 
-// read copies from off to the whole of to.
+// read fills to with the bytes from off.
 func (b *buffer) read(off uint64, to []byte) {
 	for hi := off + uint64(len(to)); off < hi; {
 		n := copy(to, b.slice(off, hi))
@@ -60,7 +60,7 @@ func (b *buffer) read(off uint64, to []byte) {
 	}
 }
 
-// release gives back the blocks wholly below off.
+// release frees the blocks that are entirely below off.
 func (b *buffer) release(off uint64) {
 	n := 0
 	for n < len(b.blocks) && (b.first+uint64(n)+1)*blockSize <= off {
@@ -77,7 +77,7 @@ func (b *buffer) release(off uint64) {
 	}
 }
 
-// reset gives back all blocks.
+// reset frees all blocks.
 func (b *buffer) reset() {
 	for _, p := range b.blocks {
 		if p != nil {

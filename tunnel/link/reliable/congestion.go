@@ -11,8 +11,8 @@ const (
 	CUBIC Congestion = "cubic"
 )
 
-// feedback is what one ACK, or one expiry of the loss timer, has taught. Times
-// are since the session began, sizes are bytes of UDP payload.
+// feedback is what one ACK, or one expiry of the loss timer, has revealed. Times are relative to
+// the session's start, sizes are bytes of UDP payload.
 type feedback struct {
 	now      time.Duration
 	acked    int           // newly acknowledged
@@ -23,8 +23,8 @@ type feedback struct {
 	inflight int // after this feedback
 	prior    int // before it
 
-	// The delivery rate sample of draft-cheng-iccrg-delivery-rate-estimation:
-	// rate is zero if there is none.
+	// The delivery rate sample of draft-cheng-iccrg-delivery-rate-estimation: rate is zero if there
+	// is none.
 	rate           float64
 	appLimited     bool
 	delivered      uint64 // in all, by now
@@ -32,20 +32,20 @@ type feedback struct {
 	limited        bool   // the sender fills its window
 }
 
-// controller decides how many bytes may be in flight and how fast they leave.
-// The session calls it under its lock.
+// controller decides how many bytes may be in flight and how fast they leave. The session calls it
+// with its lock held.
 type controller interface {
-	// onFeedback takes acknowledged and lost packets together.
+	// onFeedback processes acknowledged and lost packets together.
 	onFeedback(f *feedback)
 	// onSpurious says that packets declared lost since at had only been late.
 	onSpurious(now time.Duration)
-	// onPersistent says that nothing came through for several probe timeouts.
+	// onPersistent says that nothing got through for several probe timeouts.
 	onPersistent(now time.Duration)
-	// window is how many bytes may be in flight.
+	// window returns how many bytes may be in flight.
 	window() int
-	// rate is how many bytes leave in a second; zero if they are not paced.
+	// rate returns how many bytes leave per second; zero if they are not paced.
 	rate() float64
-	// setDatagram tells the size of full datagrams.
+	// setDatagram sets the size of full datagrams.
 	setDatagram(size int)
 }
 
@@ -56,5 +56,5 @@ func newController(c Congestion, datagram int) controller {
 	return newBBR(datagram)
 }
 
-// initialWindow is RFC 9002 §7.2's, with the larger first flight of today's paths.
+// initialWindow is that of RFC 9002 §7.2, with the larger first flight of today's paths.
 func initialWindow(datagram int) int { return 32 * min(datagram, 1500) }

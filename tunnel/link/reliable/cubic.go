@@ -10,7 +10,7 @@ const (
 	cubicBeta = 0.7
 )
 
-// cubic is RFC 9438, with HyStart++ (RFC 9406) to leave slow start.
+// cubic implements RFC 9438, with HyStart++ (RFC 9406) for leaving slow start.
 type cubic struct {
 	datagram int
 	cwnd     float64
@@ -24,7 +24,7 @@ type cubic struct {
 	wEst     float64
 	recovery time.Duration // losses of packets sent before are one event
 
-	// What the last reduction took, for a loss that was none.
+	// The values before the last reduction, in case its loss turns out to be spurious.
 	undoCwnd, undoThresh, undoMax float64
 	undoAt                        time.Duration
 

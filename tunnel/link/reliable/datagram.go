@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// datagramQueue bounds the datagrams waiting in one direction, in number
-	// and in bytes; the oldest make room for the newest.
+	// datagramQueue limits the datagrams waiting in one direction, in number and in bytes; the
+	// oldest make room for the newest.
 	datagramQueue = 1024
 	datagramBytes = 1 << 20
 	smallDatagram = 2 << 10
-	// handBatch is how many are given to a server at once.
+	// handBatch is how many datagrams are passed to handle at once.
 	handBatch = 64
 )
 
@@ -46,8 +46,7 @@ func unbuffer(b []byte) {
 	}
 }
 
-// push queues a copy of data. When there is no room, the oldest goes, or data
-// itself.
+// push queues a copy of data. If there is no room, the oldest is dropped, or data itself.
 func (d *datagrams) push(data []byte, dropOldest bool) {
 	if len(data) > maxDatagram {
 		return
@@ -72,7 +71,7 @@ func (d *datagrams) push(data []byte, dropOldest bool) {
 
 func (d *datagrams) front() []byte { return d.list[d.first] }
 
-// pop hands the oldest to the caller, who gives it to unbuffer.
+// pop returns the oldest datagram to the caller, who passes it to unbuffer.
 func (d *datagrams) pop() []byte {
 	b := d.list[d.first]
 	d.list[d.first] = nil
@@ -82,18 +81,18 @@ func (d *datagrams) pop() []byte {
 	return b
 }
 
-// datagramHeader is the most that a DATAGRAM frame takes beside its data.
+// datagramHeader is the maximum overhead of a DATAGRAM frame.
 const datagramHeader = 1 + 2
 
-// MaxDatagram is the largest message that SendDatagram takes now.
+// MaxDatagram returns the size of the largest message that SendDatagram accepts now.
 func (s *Session) MaxDatagram() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.payload - datagramHeader
 }
 
-// SendDatagram queues one unreliable message. When messages wait already, the
-// oldest are dropped.
+// SendDatagram queues one unreliable message. If too many messages are waiting, the oldest are
+// dropped.
 func (s *Session) SendDatagram(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,16 +109,15 @@ func (s *Session) SendDatagram(b []byte) error {
 	return nil
 }
 
-// GatherDatagrams has what SendDatagram takes wait for SendGathered, which must
-// follow, so that it leaves together. The sender may still take it with other
-// things that leave.
+// GatherDatagrams holds back what SendDatagram queues until SendGathered, which must follow, so
+// that it leaves together. The sender may still send it along with other data.
 func (s *Session) GatherDatagrams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gathering++
 }
 
-// SendGathered sends what waits since GatherDatagrams.
+// SendGathered sends what has been queued since GatherDatagrams.
 func (s *Session) SendGathered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +127,7 @@ func (s *Session) SendGathered() {
 	}
 }
 
-// ReceiveDatagram waits for one message and copies it into b; what does not fit
-// is cut off.
+// ReceiveDatagram waits for one message and copies it into b, truncating it if it does not fit.
 func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,11 +140,10 @@ func (s *Session) ReceiveDatagram(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// ServeDatagrams gives messages to handle, in order and as many as have come, in
-// the goroutine that brings them: handle must not wait. The list and its messages
-// are valid until handle returns. It returns when the session or ctx has ended,
-// and handle is not called after that. It is called by one at a time, and not
-// beside ReceiveDatagram.
+// ServeDatagrams passes messages to handle, in order and as many as have arrived, on the goroutine
+// that reads them, so handle must not block. The list and its messages are valid until handle
+// returns. ServeDatagrams returns when the session or ctx has ended, and does not call handle after
+// that. Only one call may be active at a time, and none of ReceiveDatagram alongside it.
 func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +157,8 @@ func (s *Session) ServeDatagrams(ctx context.Context, handle func([][]byte)) err
 	return err
 }
 
-// handDatagrams gives what has come to who serves it. The caller holds mu, which
-// is given up meanwhile; what comes then is given by the same goroutine.
+// handDatagrams passes received datagrams to the active ServeDatagrams. The caller holds mu, which
+// is released in between; datagrams that arrive then are passed on by the same goroutine.
 func (s *Session) handDatagrams() {
 	if s.handle == nil || s.handling {
 		return

@@ -1,12 +1,12 @@
 package reliable
 
-// directMost is how many bytes that came at once are handed to a reader directly.
-// For more it is woken, since copying them is then worth a goroutine of its own.
+// directMost is how many bytes that arrived together are passed to a reader directly. For more the
+// reader is woken, because copying them is then worth a separate goroutine.
 const directMost = 8 << 10
 
-// handOver gives what came to the readers that take it directly, and wakes
-// those that cannot. The caller holds mu, which is given up while a reader
-// takes, and is the only one in onPackets.
+// handOver passes received data to the readers that take it directly, and wakes those that cannot.
+// The caller holds mu, which is released while a reader takes, and is the only goroutine in
+// onPackets.
 func (s *Session) handOver() {
 	for _, st := range s.arrived {
 		if st.taker != nil && st.available()-st.read <= directMost {
@@ -20,7 +20,7 @@ func (s *Session) handOver() {
 	s.arrived = s.arrived[:0]
 }
 
-// handOver calls the reader's taker until it has all or takes no more.
+// handOver calls the reader's taker until it has everything or takes no more.
 func (st *Stream) handOver() {
 	take := st.taker
 	st.taking = true

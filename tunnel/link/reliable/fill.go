@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// turn is how many bytes of a stream leave before it is another's turn. A
-	// stream that had nothing to send gets its first turn ahead of those that
-	// always have, as in FQ-CoDel (RFC 8290 §4.2).
+	// turn is how many bytes of a stream leave before the next stream's turn. A stream that had
+	// nothing to send gets its first turn ahead of those that always have, as in FQ-CoDel (RFC 8290
+	// §4.2).
 	turn = 16 << 10
-	// least is the least room for which a STREAM frame is begun.
+	// least is the minimum room for starting a STREAM frame.
 	least = 32
 )
 
@@ -43,7 +43,7 @@ func (s *Session) activate(st *Stream) {
 	}
 }
 
-// controls queues a stream that has frames beside data to send.
+// controls queues a stream that has frames other than data to send.
 func (s *Session) controls(st *Stream) {
 	if st.inControl {
 		return
@@ -67,8 +67,8 @@ func (st *Stream) pending() bool {
 		st.finWanted && !st.finSent && st.sentTo == st.end
 }
 
-// starve notes a stream for which the session's window has no room. Streams may
-// come and go under a peer that grants none: those that are over go now and then.
+// starve records a stream for which the session's window has no room. Streams may come and go while
+// a peer grants none, so finished ones are removed now and then.
 func (s *Session) starve(st *Stream) {
 	if len(s.starved) > 64+2*len(s.streams) {
 		s.starved = slices.DeleteFunc(s.starved, func(st *Stream) bool { return s.streams[st.id] != st })
@@ -88,8 +88,8 @@ func (s *Session) feedStarved() {
 	s.wake()
 }
 
-// fill writes one packet into b, whose capacity is a full packet's. Only an ACK
-// goes in unless may is set. It reports whether the packet asks for an answer.
+// fill writes one packet into b, whose capacity is that of a full packet. Unless may is set, it
+// writes only an ACK. It reports whether the packet asks for an answer.
 func (s *Session) fill(now time.Duration, b []byte, p *sentPacket, may bool) ([]byte, bool) {
 	room := cap(b)
 	hasAck := s.ackNow || s.ackCount > 0 && may && s.wantsToSend()
@@ -108,7 +108,7 @@ func (s *Session) fill(now time.Duration, b []byte, p *sentPacket, may bool) ([]
 	}
 	ack := len(b)
 	b = s.fillControl(b, p)
-	// Datagrams and streams take turns while both wait, packet by packet.
+	// Datagrams and streams take turns packet by packet while both are waiting.
 	turn := !s.datagramsLast || s.fresh.head == nil && s.queue.head == nil
 	s.datagramsLast = false
 	for turn && s.outbox.n > 0 {
@@ -128,8 +128,8 @@ func (s *Session) fill(now time.Duration, b []byte, p *sentPacket, may bool) ([]
 	if s.outbox.n == 0 || !s.datagramsLast {
 		b = s.fillStreams(b, p)
 	}
-	// One who only receives asks for an answer now and then, to measure the
-	// round trip and to forget old ranges.
+	// A side that only receives asks for an answer now and then, to measure the round trip and to
+	// forget old ranges.
 	if s.pingPending || len(b) == ack && hasAck && now-s.lastEliciting > max(100*time.Millisecond, s.rtt.smoothed) {
 		if len(b) < room {
 			b = append(b, framePing)
@@ -182,8 +182,8 @@ func (s *Session) fillControl(b []byte, p *sentPacket) []byte {
 	return b
 }
 
-// fillStreams appends stream data: of those that had nothing to send until now
-// first, then of the others in turn.
+// fillStreams appends stream data: first of streams that had nothing to send until now, then of the
+// others in turn.
 func (s *Session) fillStreams(b []byte, p *sentPacket) []byte {
 	for {
 		q := &s.fresh
@@ -216,7 +216,7 @@ func (s *Session) fillStreams(b []byte, p *sentPacket) []byte {
 	}
 }
 
-// append appends one STREAM frame: what was lost first, then new data.
+// append appends one STREAM frame: lost data first, then new data.
 func (st *Stream) append(b []byte, p *sentPacket) []byte {
 	s := st.s
 	lo, hi := st.sentTo, min(st.end, st.allowed)
@@ -258,7 +258,7 @@ func (st *Stream) append(b []byte, p *sentPacket) []byte {
 	return b
 }
 
-// onFrameAcked lets go of what a frame carried.
+// onFrameAcked releases what a frame carried.
 func (s *Session) onFrameAcked(f *sentFrame) {
 	st := f.stream
 	switch f.kind {
@@ -277,7 +277,7 @@ func (s *Session) onFrameAcked(f *sentFrame) {
 	}
 }
 
-// onAcked lets go of the bytes from lo to hi.
+// onAcked releases the bytes from lo to hi.
 func (st *Stream) onAcked(lo, hi uint64) {
 	if st.resetWanted || lo == hi {
 		return
@@ -309,13 +309,12 @@ func (st *Stream) onAcked(lo, hi uint64) {
 	st.madeRoom()
 }
 
-// room is how many bytes may be written now.
+// room returns how many bytes may be written now.
 func (st *Stream) room() int { return min(st.roomInFlight(), st.roomAtPeer()) }
 
-// roomInFlight is what the stream may hold besides what waits for the peer.
-// Bytes that have arrived behind a loss do not count, or a loss that repeats
-// itself would stop the writer, but for a bound on what is held for a peer that
-// never fills the gap.
+// roomInFlight is what the stream may hold in addition to what waits for the peer. Bytes that have
+// arrived after a loss do not count, because otherwise a repeated loss would stop the writer; but
+// there is a limit on what is held for a peer that never fills the gap.
 func (st *Stream) roomInFlight() int {
 	limit, held := st.s.sendLimit(), int(st.end-st.base)
 	if st.s.surplus() > 0 {
@@ -324,19 +323,19 @@ func (st *Stream) roomInFlight() int {
 	return min(limit-held+int(st.ahead), 2*maxSendLimit-held)
 }
 
-// roomAtPeer is what the peer takes now, and a little: a reader who stands still
-// must not have held what others could send with.
+// roomAtPeer is what the peer accepts now, and a little more: a stalled reader must not hold memory
+// with which others could send.
 func (st *Stream) roomAtPeer() int { return int(st.allowed) + beyondAllowed - int(st.end) }
 
-// madeRoom wakes the writer once a good part of what it may hold is free. What
-// the peer takes grows by good parts anyway.
+// madeRoom wakes the writer once a sizeable part of what it may hold is free. What the peer accepts
+// grows in sizeable steps anyway.
 func (st *Stream) madeRoom() {
 	if st.roomInFlight() >= st.s.sendLimit()/4 && st.roomAtPeer() > 0 {
 		st.writable.Signal()
 	}
 }
 
-// onFrameLost queues what a frame carried anew.
+// onFrameLost queues what a frame carried again.
 func (s *Session) onFrameLost(f *sentFrame) {
 	st := f.stream
 	switch f.kind {
@@ -382,19 +381,19 @@ func (s *Session) onFrameLost(f *sentFrame) {
 }
 
 const (
-	// maxSendLimit bounds what may wait for the peer in one stream, whatever the
-	// path, and manySendLimit once all together hold what they may.
+	// maxSendLimit limits what may wait for the peer in one stream, whatever the path;
+	// manySendLimit applies once all streams together hold what they may.
 	maxSendLimit  = 8 << 20
 	manySendLimit = 64 << 10
-	// leastSendLimit is what any stream may have waiting, so that each goes on.
+	// leastSendLimit is what any stream may have waiting, so that each makes progress.
 	leastSendLimit = 4 << 10
-	// beyondAllowed is how much of what waits the peer need not have allowed yet:
-	// enough to begin with when it allows more.
+	// beyondAllowed is how much of the waiting data the peer need not have allowed yet: enough to
+	// start with when it allows more.
 	beyondAllowed = 64 << 10
 )
 
-// sendLimit is how much of a stream may wait for the peer: twice what the path
-// takes, and little once all streams together hold much, the less the more.
+// sendLimit is how much of a stream may wait for the peer: twice what the path takes, and less the
+// more all streams together hold.
 func (s *Session) sendLimit() int {
 	if over := s.surplus(); over > 0 {
 		left := 1 - float64(over)/float64(s.cfg.SendBuffer)
@@ -403,6 +402,6 @@ func (s *Session) sendLimit() int {
 	return min(max(2*s.control.window(), 256<<10), maxSendLimit)
 }
 
-// surplus is by how much what waits for the peer in all streams, with what is
-// being written, exceeds what may.
+// surplus is by how much the data that waits for the peer in all streams, including what is being
+// written, exceeds the limit.
 func (s *Session) surplus() int64 { return s.buffered + s.laying - int64(s.cfg.SendBuffer) }

@@ -35,7 +35,7 @@ const (
 	maxVarint = 1<<62 - 1
 	// maxAckRanges bounds the ranges of one ACK frame.
 	maxAckRanges = 256
-	// maxReason bounds the reason of a close, in bytes.
+	// maxReason limits the reason of a close, in bytes.
 	maxReason = 512
 	// ackDelayUnit is the unit of an ACK frame's delay.
 	ackDelayUnit = 8 * time.Microsecond
@@ -43,11 +43,10 @@ const (
 
 var errFrame = errors.New("malformed frame")
 
-// span is a run of numbers from lo to hi, both included where they count
-// packets, hi excluded where they count bytes.
+// span is a range of numbers from lo to hi. hi is included for packets and excluded for bytes.
 type span struct{ lo, hi uint64 }
 
-// frame is one decoded frame. Which fields mean something depends on Type.
+// frame is one decoded frame. Which fields are meaningful depends on Type.
 type frame struct {
 	Type   byte
 	Stream uint64
@@ -83,7 +82,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, v|0xc000000000000000)
 }
 
-// varint decodes a number; n is 0 when b is too short.
+// varint decodes a number; n is 0 if b is too short.
 func varint(b []byte) (v uint64, n int) {
 	if len(b) == 0 {
 		return 0, 0
@@ -125,8 +124,8 @@ func (d *decoder) bytes(n uint64) []byte {
 	return v
 }
 
-// decodeFrame reads the frame at the beginning of b into f, and returns how
-// many bytes it took. A run of PADDING is one frame.
+// decodeFrame decodes the frame at the beginning of b into f, and returns its length. A run of
+// PADDING is one frame.
 func decodeFrame(b []byte, f *frame) (int, error) {
 	if len(b) == 0 {
 		return 0, fmt.Errorf("%w: empty", errFrame)
@@ -186,7 +185,7 @@ func decodeFrame(b []byte, f *frame) (int, error) {
 	return len(b) - len(d.b), nil
 }
 
-// decodeAck reads an ACK's body: RFC 9000 §19.3.
+// decodeAck decodes an ACK's body: RFC 9000 §19.3.
 func decodeAck(d *decoder, f *frame) {
 	largest, delay, more, first := d.varint(), d.varint(), d.varint(), d.varint()
 	if d.bad || more >= maxAckRanges || first > largest {
@@ -208,8 +207,8 @@ func decodeAck(d *decoder, f *frame) {
 	}
 }
 
-// appendAck appends an ACK of as many of ranges (descending, ends included) as
-// fit in room bytes, or nothing when not one does.
+// appendAck appends an ACK with as many of ranges (descending, ends included) as fit in room bytes,
+// or nothing if not even one does.
 func appendAck(b []byte, ranges []span, delay time.Duration, room int) []byte {
 	if len(ranges) == 0 {
 		return b
@@ -239,13 +238,13 @@ func appendAck(b []byte, ranges []span, delay time.Duration, room int) []byte {
 	return b
 }
 
-// streamHeader is the most that a STREAM frame takes beside its data.
+// streamHeader is the maximum overhead of a STREAM frame.
 func streamHeader(id, offset uint64, room int) int {
 	return 1 + varintLen(id) + varintLen(offset) + varintLen(uint64(room))
 }
 
-// appendStreamHeader appends what stands before n bytes of stream data. The
-// length is always given, so that a frame may follow.
+// appendStreamHeader appends the header for n bytes of stream data. It always contains the length,
+// so that another frame may follow.
 func appendStreamHeader(b []byte, id, offset uint64, n int, fin bool) []byte {
 	t := byte(frameStream | streamLength | streamOffset)
 	if fin {
@@ -257,7 +256,7 @@ func appendStreamHeader(b []byte, id, offset uint64, n int, fin bool) []byte {
 	return appendVarint(b, uint64(n))
 }
 
-// appendNumbers appends a frame that is a type and numbers.
+// appendNumbers appends a frame that consists of a type and numbers.
 func appendNumbers(b []byte, t byte, numbers ...uint64) []byte {
 	b = append(b, t)
 	for _, v := range numbers {

@@ -5,20 +5,18 @@ import (
 	"slices"
 )
 
-// Memory for what has come and nobody reads. Readers that stand still, visitors
-// who look at a film and pause it, must never stop those that read, so what one
-// of them leaves unread takes nothing from the window of the session: that
-// follows what has come, not what was read. What bounds memory is that windows
-// are smaller the less of it is left, and that the streams which hold most are
-// given up when all together hold too much.
+// Memory for received data that nobody reads. Readers that stall, such as visitors who pause a
+// film, must never stop those that read, so what one of them leaves unread takes nothing from the
+// session's window: that follows what has arrived, not what was read. Instead, memory is limited in
+// two ways: windows shrink as memory runs out, and the streams that hold most are given up when all
+// together hold too much.
 
-// held is how many bytes nobody has read yet, those counted for which only
-// later ones came.
+// held is how many bytes nobody has read yet, including gaps before bytes that arrived.
 func (s *Session) held() int64 { return int64(s.recvData - s.consumed) }
 
 func (st *Stream) held() uint64 { return st.highest - st.read }
 
-// consume notes that n bytes are no longer held.
+// consume records that n bytes are no longer held.
 func (s *Session) consume(n uint64) {
 	s.consumed += n
 	if s.err == nil {
@@ -26,7 +24,7 @@ func (s *Session) consume(n uint64) {
 	}
 }
 
-// hold makes sure that what is held may be, after it has become more.
+// hold enforces the limit after the held data has grown.
 func (s *Session) hold() {
 	if s.recvAllowed-s.recvData < sessionFlow/2 {
 		s.recvAllowed = s.recvData + sessionFlow

@@ -2,24 +2,22 @@ package reliable
 
 import "time"
 
-// How long an idle session is silent. The bindings of NATs on the way last for
-// an unknown time; one that was forgotten lets nothing in until something goes
-// out again. So it is the responder who asks first, from outside, after an
-// interval that the initiator sets: if the question comes, the binding has held
-// for so long. If it does not come, the initiator asks a little later itself,
-// which opens the way again, and has learned that the interval was too long.
+// How long an idle session stays silent. The bindings of NATs on the path last for an unknown time;
+// once a binding is forgotten, nothing comes in until something goes out again. So the responder
+// asks first, from outside, after an interval that the initiator sets. If its question arrives, the
+// binding has lasted that long. If it does not, the initiator itself asks a little later, which
+// reopens the path, and has learned that the interval was too long.
 const (
 	startInterval = 10 * time.Second
 	leastInterval = 3 * time.Second
-	// mostInterval, askAnyway and the timeout together are under the 20 seconds
-	// within which the death of an idle session is to be known.
+	// mostInterval, askAnyway and the timeout together stay under the 20 seconds within which the
+	// death of an idle session must be noticed.
 	mostInterval = 15 * time.Second
-	// askAnyway is how much later the initiator asks itself. The responder's
-	// question is repeated several times until then, so that chance losses do
-	// not look like a forgotten binding.
+	// askAnyway is how much later the initiator itself asks. By then, the responder's question has
+	// been repeated several times, so that random losses do not look like a forgotten binding.
 	askAnyway = 1500 * time.Millisecond
-	// heldTimes is how often an interval must have held before a longer one is
-	// tried, and rememberLimit how long one that did not is remembered.
+	// heldTimes is how often an interval must have worked before a longer one is tried;
+	// rememberLimit is how long an interval that did not work is remembered.
 	heldTimes     = 3
 	rememberLimit = time.Hour
 )
@@ -42,7 +40,7 @@ func newKeepAlive(configured time.Duration) keepAlive {
 	return keepAlive{adaptive: true, interval: startInterval}
 }
 
-// silence is how long nothing may be heard before this side asks.
+// silence returns how long nothing may be heard before this side asks.
 func (s *Session) silence() time.Duration {
 	if s.keep.adaptive && s.cfg.Initiator {
 		return s.keep.interval + askAnyway
@@ -50,8 +48,8 @@ func (s *Session) silence() time.Duration {
 	return s.keep.interval
 }
 
-// keepHeard is told of each packet before it counts as heard: what the silence
-// before it teaches about the binding.
+// keepHeard is called with each packet before it counts as heard, and learns about the binding from
+// the silence before it.
 func (s *Session) keepHeard(now time.Duration) {
 	k := &s.keep
 	if !k.adaptive || !s.cfg.Initiator {
@@ -95,7 +93,7 @@ func (k *keepAlive) forget() {
 	}
 }
 
-// told takes the interval that the initiator has told.
+// told sets the interval that the initiator has announced.
 func (k *keepAlive) told(milliseconds uint64) {
 	if k.adaptive {
 		k.interval = min(max(time.Duration(min(milliseconds, 1<<32))*time.Millisecond, time.Second), mostInterval)

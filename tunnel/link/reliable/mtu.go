@@ -9,20 +9,19 @@ const (
 	maxDatagram = 16 << 10
 	mtuRetries  = 3
 	mtuRaise    = 10 * time.Minute
-	// nearRTT is the round trip below which a path may have jumbo frames, or be
-	// loopback.
+	// nearRTT is the round-trip time below which a path may have jumbo frames, or be loopback.
 	nearRTT = 5 * time.Millisecond
 )
 
-// farSizes and nearSizes are the UDP payloads tried in turn: the whole of an
-// Ethernet frame over IPv4, less for IPv6, PPPoE and tunnels, and jumbo frames.
+// farSizes and nearSizes are the UDP payload sizes to try in turn: a full Ethernet frame over IPv4,
+// smaller ones for IPv6, PPPoE and tunnels, and jumbo frames.
 var (
 	farSizes  = []int{1472, 1452, 1420, 1372, 1280}
 	nearSizes = []int{maxDatagram, 8952, 4068}
 )
 
-// mtu finds the largest datagram that passes: RFC 8899, by packetization layer
-// with probes that carry nothing but padding.
+// mtu finds the largest datagram that gets through, by RFC 8899, with probes that contain only
+// padding.
 type mtu struct {
 	size    int // UDP payload in use
 	tried   int // index into the sizes
@@ -91,7 +90,7 @@ func (m *mtu) onLost(s *Session, p *sentPacket) {
 		m.failed(s.now())
 		return
 	}
-	// A black hole: large packets vanish, small ones come through.
+	// A black hole: large packets vanish, small ones get through.
 	if int(p.size) > baseDatagram {
 		if m.big++; m.big >= 8 && m.size > baseDatagram && s.now()-m.bigAt > 3*s.rtt.pto() {
 			m.fallBack(s, baseDatagram, s.now())
@@ -99,7 +98,7 @@ func (m *mtu) onLost(s *Session, p *sentPacket) {
 	}
 }
 
-// failed goes on to the next size after some probes of this one.
+// failed moves on to the next size after several failed probes of this one.
 func (m *mtu) failed(now time.Duration) {
 	m.flying = false
 	m.next = now + 1
@@ -114,10 +113,10 @@ func (m *mtu) failed(now time.Duration) {
 	m.tried++
 }
 
-// onPTO goes down to sizes that pass nearly everywhere when nothing is heard.
+// onPTO falls back to sizes that pass nearly everywhere if nothing is heard.
 func (m *mtu) onPTO(s *Session, now time.Duration) {
 	m.flying = false
-	// On a short path two timeouts pass within a machine's own hesitation.
+	// On a short path, two timeouts can pass while the machine itself is briefly busy.
 	waited := now - s.unanswered
 	switch {
 	case s.ptoCount >= 2 && waited >= 250*time.Millisecond && m.size > baseDatagram:

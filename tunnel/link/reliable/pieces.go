@@ -2,20 +2,19 @@ package reliable
 
 import "slices"
 
-// pieceRun is how many pieces a run begins with that was split off; it may come to
-// twice as many.
+// pieceRun is how many pieces a newly split run starts with; a run may have up to twice as many.
 const pieceRun = 64
 
-// pieces are what has come of a stream, by the gaps between. There may be thousands
-// in any order that a peer likes, so they are kept in runs, and one more costs no
-// more than to look through one of these. The zero value is empty; it is not copied.
+// pieces is the part of a stream that has arrived, as the pieces between its gaps. There may be
+// thousands, in any order that a peer likes, so they are kept in runs, and adding one costs no more
+// than searching one run. The zero value is empty; it must not be copied.
 type pieces struct {
 	runs [][]span // ascending; none is empty
 	one  [1][]span
 	n    int // pieces in all
 }
 
-// first is the lowest piece. There must be one.
+// first returns the lowest piece. There must be one.
 func (p *pieces) first() span { return p.runs[0][0] }
 
 // add includes [lo, hi) and returns how many numbers were new.

@@ -13,7 +13,7 @@ func (r *intervals) add(lo, hi uint64) uint64 {
 	}
 	s := *r
 	n := len(s)
-	// What arrives in order touches the last span.
+	// Whatever arrives in order extends the last span.
 	if n == 0 || lo > s[n-1].hi {
 		*r = append(s, span{lo, hi})
 		return hi - lo
@@ -39,7 +39,7 @@ func (r *intervals) add(lo, hi uint64) uint64 {
 	return fresh
 }
 
-// from is the index of the first span that does not end before n.
+// from returns the index of the first span that does not end before n.
 func (r intervals) from(n uint64) int {
 	i, _ := slices.BinarySearchFunc(r, n, func(e span, v uint64) int {
 		if e.hi < v {
@@ -78,8 +78,7 @@ func (r *intervals) remove(lo, hi uint64) {
 	*r = s
 }
 
-// keptRanges is how many ranges of received packets are remembered, and so told
-// in one ACK.
+// keptRanges is how many ranges of received packets are remembered, and thus reported in one ACK.
 const keptRanges = 48
 
 // received is the set of packet numbers that have arrived, for ACK frames.
@@ -88,8 +87,8 @@ type received struct {
 	floor uint64 // numbers below are no longer told
 }
 
-// add notes a number, and reports whether it was new and whether it leaves or
-// closes a gap.
+// add records a number. It reports whether the number was new, and whether it opens or closes a
+// gap.
 func (r *received) add(number uint64) (fresh, reordered bool) {
 	if number < r.floor {
 		return true, true
@@ -120,7 +119,7 @@ func (r *received) forget(largest uint64) {
 	}
 }
 
-// ranges appends what an ACK tells, newest first, ends included.
+// ranges appends what an ACK reports, newest first, ends included.
 func (r *received) ranges(to []span) []span {
 	for i := len(r.set) - 1; i >= 0; i-- {
 		to = append(to, span{r.set[i].lo, r.set[i].hi - 1})

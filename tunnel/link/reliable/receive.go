@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// receiveBatch is how many packets one Receive takes at most.
+// receiveBatch is how many packets one Receive accepts at most.
 const receiveBatch = 64
 
 // receiveLoop handles what arrives until the carrier is closed.
@@ -38,7 +38,7 @@ func (s *Session) receiveLoop() {
 	}
 }
 
-// onPackets takes what arrived, one call at a time.
+// onPackets handles what arrived, one call at a time.
 func (s *Session) onPackets(packets []Packet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Session) onPackets(packets []Packet) {
 	s.handDatagrams()
 }
 
-// onPacket takes one packet. An error has ended the session.
+// onPacket handles one packet. If it returns an error, the session has ended.
 func (s *Session) onPacket(now time.Duration, p *Packet) error {
 	fresh, reordered := s.received.add(p.Number)
 	if !fresh {
@@ -104,8 +104,8 @@ func (s *Session) onPacket(now time.Duration, p *Packet) error {
 	return nil
 }
 
-// ackEvery is after how many packets an ACK is sent: often at first, while the
-// peer learns the path, and less often in bulk.
+// ackEvery is after how many packets an ACK is sent: often at first, while the peer explores the
+// path, and less often in bulk transfers.
 func (s *Session) ackEvery() int {
 	if s.packetsRecv < 100 {
 		return 2
@@ -124,7 +124,7 @@ func (s *Session) afterPackets(now time.Duration) {
 	s.attend(now)
 }
 
-// onFrame does what a frame says.
+// onFrame acts on a frame.
 func (s *Session) onFrame(now time.Duration, f *frame) error {
 	switch f.Type {
 	case frameAck:
@@ -183,8 +183,8 @@ func (s *Session) onFrame(now time.Duration, f *frame) error {
 	return nil
 }
 
-// known returns the stream with an id, or nil if it is over. It makes streams
-// that the peer opens.
+// known returns the stream with an id, or nil if it has ended. It creates streams that the peer
+// opens.
 func (s *Session) known(id uint64) (*Stream, error) {
 	if st := s.streams[id]; st != nil {
 		if !st.announced && id&1 != s.side() {
@@ -261,15 +261,15 @@ func (s *Session) onStreamData(f *frame) error {
 	return nil
 }
 
-// maxGaps bounds the pieces in which a stream may wait for what is missing, and
-// maxPieces those of all streams together: remembering a byte on its own takes
-// more than the byte. One that has no gap is a piece, too.
+// maxGaps limits the pieces into which gaps may divide a stream, and maxPieces those of all streams
+// together: remembering a single byte on its own takes more memory than the byte. A stream without
+// gaps counts as one piece.
 const (
 	maxGaps   = 8192
 	maxPieces = 1 << 16
 )
 
-// extend checks that a stream may reach end, and keeps the accounts.
+// extend checks that a stream may reach end, and updates flow control.
 func (s *Session) extend(st *Stream, end uint64, fin bool) error {
 	if st.finKnown && (end > st.finalSize || fin && end != st.finalSize) || fin && end < st.highest {
 		return s.violation(codeFinalSize, "a stream with two ends")
@@ -307,7 +307,7 @@ func (s *Session) onReset(f *frame) error {
 	return nil
 }
 
-// complete reports whether all of the stream has arrived.
+// complete reports whether the whole stream has arrived.
 func (st *Stream) complete() bool { return st.finKnown && st.available() == st.finalSize }
 
 // discard drops what has arrived and will arrive.
@@ -332,7 +332,7 @@ func (st *Stream) discard() {
 	}
 }
 
-// finishReading notes that nothing more will be read.
+// finishReading records that nothing more will be read.
 func (st *Stream) finishReading() {
 	if st.finished && st.highest < st.finalSize { // never to arrive
 		return
@@ -342,7 +342,7 @@ func (st *Stream) finishReading() {
 	st.settle()
 }
 
-// settle forgets the stream once both directions are over.
+// settle forgets the stream once both directions have ended.
 func (st *Stream) settle() {
 	s := st.s
 	reading := !st.finKnown || !st.gone && !(st.finished && st.read == st.finalSize)
@@ -360,7 +360,7 @@ func (st *Stream) settle() {
 	}
 }
 
-// peerStreamOver lets the peer open a stream in the place of one that is over.
+// peerStreamOver lets the peer open a stream in place of one that has ended.
 func (s *Session) peerStreamOver() {
 	s.remoteClosed++
 	if limit := s.remoteClosed + uint64(s.cfg.MaxStreams); limit-s.ourStreams > uint64(s.cfg.MaxStreams)/8 {

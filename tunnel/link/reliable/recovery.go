@@ -66,7 +66,7 @@ func (p *sentPacket) each(do func(*sentFrame)) {
 	}
 }
 
-// clear makes the entry absent and lets go of what it points at.
+// clear marks the entry as absent and drops what it points to.
 func (p *sentPacket) clear() {
 	p.state, p.n, p.ackLargest, p.probe, p.small, p.skip = packetAbsent, 0, 0, false, 0, 0
 	p.frames = [2]sentFrame{}
@@ -76,7 +76,7 @@ func (p *sentPacket) clear() {
 	}
 }
 
-// maxTracked bounds the packets in flight.
+// maxTracked is how many packets may be in flight.
 const maxTracked = 1 << 16
 
 // sentLog is a ring of the packets sent, by their number.
@@ -90,9 +90,8 @@ func (l *sentLog) at(number uint64) *sentPacket {
 	return &l.entries[number&uint64(len(l.entries)-1)]
 }
 
-// reserve makes room for n more packets from number on, and reports whether
-// there is any. What was lost is forgotten for it: nothing else may be coming
-// that would.
+// reserve makes room for n more packets starting at number, and reports whether there is any. To
+// make room it forgets lost packets: nothing else may ever arrive that would free them.
 func (l *sentLog) reserve(number uint64, n int) bool {
 	if l.room(number, n) {
 		return true
@@ -137,9 +136,9 @@ func (l *sentLog) grow() bool {
 	return true
 }
 
-// absentFrom returns the first number of the run of absent ones that ends before
-// n. Acknowledgements tell the same again and again: each number of a run knows
-// how far it goes, as far as one before has gone, so that it is passed at once.
+// absentFrom returns the first number of the run of absent ones that ends before n.
+// Acknowledgements repeat themselves, so each number of a run stores how far the run extends, as
+// far as an earlier call has followed it, and the run is skipped in one step.
 func (l *sentLog) absentFrom(n uint64) uint64 {
 	lo := n
 	for lo > l.base && l.at(lo-1).state == packetAbsent {
@@ -154,7 +153,7 @@ func (l *sentLog) absentFrom(n uint64) uint64 {
 	return lo
 }
 
-// rest lets go of a log that has grown and is empty.
+// rest releases the memory of a log that has grown and is empty.
 func (l *sentLog) rest() {
 	l.advance()
 	if l.base == l.next && len(l.entries) > 64 {
@@ -162,8 +161,8 @@ func (l *sentLog) rest() {
 	}
 }
 
-// displace makes room for one packet of that number in a log that is full of
-// packets in flight: the oldest counts as lost.
+// displace makes room for one packet with that number in a log that is full of packets in flight:
+// the oldest counts as lost.
 func (s *Session) displace(number uint64) {
 	for l := &s.sent; !l.room(number, 1); l.base++ {
 		p := l.at(l.base)
@@ -174,8 +173,7 @@ func (s *Session) displace(number uint64) {
 	}
 }
 
-// forget gives up noticing that what was sent before then and was lost has only
-// been late.
+// forget gives up noticing that packets sent before then and declared lost were only late.
 func (l *sentLog) forget(before time.Duration) {
 	for ; l.base < l.next; l.base++ {
 		p := l.at(l.base)
@@ -186,10 +184,10 @@ func (l *sentLog) forget(before time.Duration) {
 	}
 }
 
-// unjudged is the first number of those that may be in flight.
+// unjudged returns the first number that may still be in flight.
 func (l *sentLog) unjudged() uint64 { return max(l.base, l.judged) }
 
-// advance moves base over what is done with.
+// advance moves base past finished packets.
 func (l *sentLog) advance() {
 	for l.base < l.next && l.at(l.base).state == packetAbsent {
 		l.base++
@@ -224,7 +222,7 @@ func (r *rtt) update(sample, delay time.Duration) {
 	r.smoothed = (7*r.smoothed + sample) / 8
 }
 
-// pto is how long to wait for an answer: RFC 9002 §6.2.1.
+// pto returns how long to wait for an answer: RFC 9002 §6.2.1.
 func (r *rtt) pto() time.Duration {
 	if r.smoothed == 0 {
 		return initialRTT + 2*initialRTT + maxAckDelay
@@ -232,8 +230,8 @@ func (r *rtt) pto() time.Duration {
 	return r.smoothed + max(4*r.variance, granularity) + maxAckDelay
 }
 
-// onAck takes an ACK frame. Numbers that the batch now leaving may bear wait
-// until their packets are known by their numbers.
+// onAck handles an ACK frame. Numbers that the batch now being sent may get are deferred until its
+// packets' numbers are known.
 func (s *Session) onAck(now time.Duration, ranges []span, delay time.Duration) error {
 	if largest := ranges[0].hi; largest >= s.carrier.NextNumber() && !(s.sending && largest < s.sent.next) {
 		return s.violation(codeProtocol, "an acknowledgement of a packet that was never sent")
@@ -295,10 +293,10 @@ func (s *Session) applyAck(now time.Duration, ranges []span, delay time.Duration
 	l.advance()
 }
 
-// onPacketAcked lets go of a packet that arrived.
+// onPacketAcked releases what a packet that arrived has carried.
 func (s *Session) onPacketAcked(f *feedback, number uint64, p *sentPacket) {
 	if p.state == packetLost {
-		// It was only late: be slower to judge from now on.
+		// It was only late: be slower to declare losses from now on.
 		s.threshold = min(max(s.threshold, s.largestAcked-min(number, s.largestAcked)+1), 1024)
 		if late := f.now - p.sent - s.rtt.smoothed*9/8; late > s.reordering {
 			s.reordering = min(late, s.rtt.smoothed)
@@ -332,14 +330,14 @@ func (s *Session) rateSample(f *feedback, p *sentPacket) {
 	f.appLimited = p.appLimited
 }
 
-// lossDelay is how long after a later packet's arrival a packet counts as lost.
+// lossDelay is how long after the arrival of a later packet a packet counts as lost.
 func (s *Session) lossDelay() time.Duration {
 	return max(max(s.rtt.smoothed, s.rtt.latest)*9/8+s.reordering, granularity)
 }
 
-// detectLoss declares packets lost by RFC 9002 §6.1, with thresholds that have
-// grown where the path reorders, and sets the timer for those that may be. Packets
-// leave in the order of their numbers, so it ends at the first that is not lost.
+// detectLoss declares packets lost by RFC 9002 §6.1, with thresholds that have grown if the path
+// reorders, and sets the timer for those that may be lost. Packets leave in the order of their
+// numbers, so it stops at the first that is not lost.
 func (s *Session) detectLoss(now time.Duration, f *feedback) {
 	l, delay := &s.sent, s.lossDelay()
 	s.lossAt = 0
@@ -371,7 +369,7 @@ func (s *Session) detectLoss(now time.Duration, f *feedback) {
 	}
 }
 
-// declareLost queues what a packet carried anew.
+// declareLost queues what a packet carried again.
 func (s *Session) declareLost(p *sentPacket) {
 	p.state = packetLost
 	s.inFlight -= int(p.size)
@@ -385,7 +383,7 @@ func (s *Session) tellController(f *feedback) {
 	s.control.onFeedback(f)
 }
 
-// onLossTimer declares those packets lost that were waited for long enough.
+// onLossTimer declares packets lost that have been waited for long enough.
 func (s *Session) onLossTimer(now time.Duration) {
 	f := feedback{now: now, prior: s.inFlight, delivered: s.delivered}
 	s.detectLoss(now, &f)
@@ -395,9 +393,8 @@ func (s *Session) onLossTimer(now time.Duration) {
 	s.sent.advance()
 }
 
-// ptoAt is when the next probe is due, or zero. The wait doubles each time, to
-// at most half a second once the path is known, so that a dead path is noticed
-// in time.
+// ptoAt returns when the next probe is due, or zero. The wait doubles each time, to at most half a
+// second once the path is known, so that a dead path is noticed in time.
 func (s *Session) ptoAt() time.Duration {
 	if s.inFlight == 0 {
 		return 0
@@ -420,7 +417,7 @@ func (s *Session) onPTO(now time.Duration) {
 	}
 }
 
-// abandonFlight sends again all that is in flight, because the path has moved.
+// abandonFlight resends everything that is in flight, because the path has changed.
 func (s *Session) abandonFlight() {
 	for n := s.sent.unjudged(); n < s.sent.next; n++ {
 		if p := s.sent.at(n); p.state == packetInFlight {

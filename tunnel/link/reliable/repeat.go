@@ -2,27 +2,26 @@ package reliable
 
 import "time"
 
-// What is small is said twice where packets get lost, the second time an eighth
-// of a round trip after the first unless it was acknowledged by then. A lost
-// request or key stroke else waits for a probe or for the loss to show, a round
-// trip and more: on a path that loses one packet in a hundred that is what one
-// in fifty exchanges waits for. Nothing is repeated where nothing gets lost.
+// On a path that loses packets, small data is sent twice, the second time an eighth of a round trip
+// after the first unless it was acknowledged by then. Otherwise a lost request or key stroke waits
+// for a probe or for the loss to be detected, which takes a round trip and more; on a path that
+// loses one packet in a hundred, that happens to one in fifty exchanges. If nothing gets lost,
+// nothing is repeated.
 const (
-	// smallWrite is how much of a stream may be under way at most, in bytes, for
-	// what leaves to be small.
+	// smallWrite is how much of a stream may be in flight, in bytes, for its data to count as
+	// small.
 	smallWrite = 4 << 10
-	// lossWindow is over how many packets the share of lost ones is taken. From a
-	// share of lossy on small things are said twice: one loss is enough, and its
-	// effect lasts for some 700 packets that arrive after it.
+	// lossWindow is the number of packets over which the share of lost ones is measured. If that
+	// share is at least lossy, small data is sent twice: one loss is enough, and its effect lasts
+	// for about 700 packets that arrive after it.
 	lossWindow = 1024
 	lossy      = 0.5 / lossWindow
-	// repeatRate and repeatBurst bound what is said twice, in bytes a second and
-	// at once.
+	// repeatRate and repeatBurst limit what is sent twice, in bytes per second and at once.
 	repeatRate  = 64 << 10
 	repeatBurst = 16 << 10
 )
 
-// repeats is what a session may say twice.
+// repeats is what a session may send twice.
 type repeats struct {
 	loss    float64  // the share of lost packets
 	waiting []repeat // in the order of their times
@@ -37,22 +36,22 @@ type repeat struct {
 	due    time.Duration
 }
 
-// arrived and lost keep the share of lost packets.
+// arrived and lost track the share of lost packets.
 func (r *repeats) arrived() { r.loss -= r.loss / lossWindow }
 func (r *repeats) lost()    { r.loss += 1.0 / lossWindow }
 
-// late takes back a loss that turned out to be none.
+// late takes back a loss that turned out not to be one.
 func (r *repeats) late() { r.loss = max(0, r.loss-1.0/lossWindow) }
 
-// wanted reports whether the path loses enough.
+// wanted reports whether the path loses enough packets.
 func (r *repeats) wanted() bool { return r.loss >= lossy }
 
-// note lets the packet of that number be repeated.
+// note marks the packet with that number for repetition.
 func (r *repeats) note(number uint64, due time.Duration) {
 	r.waiting = append(r.waiting, repeat{number, due})
 }
 
-// renumber follows packets from first on to their numbers.
+// renumber updates the numbers of packets from first onwards.
 func (r *repeats) renumber(first, shift uint64) {
 	for i := len(r.waiting) - 1; i >= 0 && r.waiting[i].number >= first; i-- {
 		r.waiting[i].number += shift
@@ -67,7 +66,7 @@ func (r *repeats) forget(n int) {
 	}
 }
 
-// afford reports whether size bytes may be said twice now, and counts them.
+// afford reports whether size bytes may be sent twice now, and counts them.
 func (r *repeats) afford(now time.Duration, size int) bool {
 	r.tokens = min(repeatBurst, r.tokens+repeatRate*(now-r.at).Seconds())
 	r.at = now
@@ -78,14 +77,13 @@ func (r *repeats) afford(now time.Duration, size int) bool {
 	return true
 }
 
-// repeatAfter is how long after it left something small is said again: so soon
-// that it is of use, and so late that what takes a whole burst of packets has
-// mostly passed.
+// repeatAfter is how long after it was sent small data is sent again: soon enough to be useful, and
+// late enough that a loss of a whole burst of packets has mostly passed.
 func (s *Session) repeatAfter() time.Duration {
 	return min(max(s.rtt.smoothed/8, 2*granularity), 20*time.Millisecond)
 }
 
-// repeatAt is when something small is due to be said again, or zero.
+// repeatAt returns when small data is due to be sent again, or zero.
 func (s *Session) repeatAt() time.Duration {
 	r := &s.repeats
 	n := 0
@@ -101,8 +99,8 @@ func (s *Session) repeatAt() time.Duration {
 	return r.waiting[0].due
 }
 
-// inFlightSmall is the packet of that number if nobody knows what became of it
-// and something small is in it.
+// inFlightSmall returns the packet with that number if its fate is unknown and it contains
+// something small.
 func (s *Session) inFlightSmall(number uint64) *sentPacket {
 	if number < s.sent.base || number >= s.sent.next {
 		return nil
@@ -113,7 +111,7 @@ func (s *Session) inFlightSmall(number uint64) *sentPacket {
 	return nil
 }
 
-// repeatSmall queues what is due to be said again.
+// repeatSmall queues what is due to be sent again.
 func (s *Session) repeatSmall(now time.Duration) {
 	r := &s.repeats
 	n := 0

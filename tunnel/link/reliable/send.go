@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// sendBatch and sendBytes bound what one Send of the carrier takes.
+	// sendBatch and sendBytes limit what is passed to one Send of the carrier.
 	sendBatch = 64
 	sendBytes = 64 << 10
 	never     = time.Duration(1<<63 - 1)
@@ -26,13 +26,12 @@ type pacer struct {
 	due    time.Duration // when a worthwhile batch may leave; zero: now
 }
 
-// maxLate bounds how much time a sender that woke late may make up for.
+// maxLate limits how much time a sender that woke late may make up for.
 const maxLate = 16 * time.Millisecond
 
-// refill adds what the time since the last call allows. Timers are no finer
-// than a millisecond, so the bucket holds what two of them bring, and what a
-// timer brings that came late: on a busy machine the path must not wait for
-// the processor.
+// refill adds tokens for the time since the last call. Timers are no finer than a millisecond, so
+// the bucket holds what two of them bring, and also what a late timer brings: on a busy machine,
+// the path must not wait for the processor.
 func (p *pacer) refill(now time.Duration, rate float64, datagram int) {
 	burst := max(8*float64(datagram), rate*0.002)
 	if p.due > 0 && now > p.due {
@@ -42,14 +41,14 @@ func (p *pacer) refill(now time.Duration, rate float64, datagram int) {
 	p.at, p.due = now, 0
 }
 
-// wait sets when there will be tokens for a small batch.
+// wait determines when there will be tokens for a small batch.
 func (p *pacer) wait(rate float64, datagram int) {
 	want := max(float64(datagram), min(rate*0.001, sendBytes)) - p.tokens
 	p.due = p.at + max(time.Duration(want/rate*float64(time.Second)), 100*time.Microsecond)
 }
 
-// sendLoop sends what there is to send until the session ends, keeps its
-// timers, and closes the carrier.
+// sendLoop sends whatever there is to send until the session ends, runs its timers, and closes the
+// carrier.
 func (s *Session) sendLoop() {
 	defer s.timer.Stop()
 	changed := s.carrier.PathChanged()
@@ -110,13 +109,13 @@ func (s *Session) sendLoop() {
 	s.carrier.Close()
 }
 
-// setTimer sets the timer that the sender sleeps by. The caller holds mu.
+// setTimer sets the timer on which the sender sleeps. The caller holds mu.
 func (s *Session) setTimer(now time.Duration) {
 	s.timer.Reset(max(0, min(s.nextTimer(now)-now, time.Hour)))
 }
 
-// attend lets the sender see to what has changed. If only its timers have, they
-// are set here and the sender is not woken. The caller holds mu.
+// attend makes the sender look at what has changed. If only its timers have changed, they are set
+// here and the sender is not woken. The caller holds mu.
 func (s *Session) attend(now time.Duration) {
 	probing := !s.mtu.flying && s.mtu.next > 0 && s.mtu.next <= now
 	switch {
@@ -127,10 +126,10 @@ func (s *Session) attend(now time.Duration) {
 	}
 }
 
-// sendNow sends what waits from the goroutine that brought it if the path is
-// idle, which saves a small request the way over the sender's goroutine. While
-// something is under way the sender does it, and gathers what comes meanwhile.
-// The caller holds mu, which is given up while the carrier sends.
+// sendNow sends what is waiting directly from the calling goroutine if the path is idle, which
+// spares a small request the detour through the sender's goroutine. While something is in flight
+// the sender does it, and gathers what arrives in the meantime. The caller holds mu, which is
+// released while the carrier sends.
 func (s *Session) sendNow() {
 	if !s.sleeping || s.sending || s.inFlight > 0 {
 		s.wake()
@@ -141,14 +140,14 @@ func (s *Session) sendNow() {
 	s.attend(s.now())
 }
 
-// awaitSent waits until no sendNow is under way. The caller holds mu.
+// awaitSent waits until no sendNow is in progress. The caller holds mu.
 func (s *Session) awaitSent() {
 	for s.sending {
 		s.sentNow.Wait()
 	}
 }
 
-// onTimers does what has come due.
+// onTimers does what is due.
 func (s *Session) onTimers(now time.Duration) {
 	if s.lossAt > 0 && now >= s.lossAt {
 		s.onLossTimer(now)
@@ -179,10 +178,9 @@ func (s *Session) onTimers(now time.Duration) {
 	}
 }
 
-// silentAt is when a peer that has left packets unanswered is given up. With
-// nothing but pings on the way, the side that cannot seek another path waits
-// for the peer's next keep-alive, which may come from an address that nobody
-// has told it of.
+// silentAt returns when to give up a peer that has left packets unanswered. If only pings are in
+// flight, the side that cannot look for another path waits for the peer's next keep-alive, which
+// may come from an address of which it has not heard yet.
 func (s *Session) silentAt() time.Duration {
 	at := s.unanswered + max(s.cfg.Timeout, 2*s.rtt.pto())
 	if !s.cfg.Initiator && s.buffered == 0 {
@@ -191,11 +189,10 @@ func (s *Session) silentAt() time.Duration {
 	return at
 }
 
-// quietAt is when a side asks whether the peer lives because what was under
-// way has stopped: it has nothing in flight whose loss would tell it of a dead
-// path, and the peer may be waiting to hear from its new address. That is soon
-// after a bulk of packets, and a little later after anything else on the side
-// whose address changes. Zero means never.
+// quietAt returns when a side asks whether the peer is alive because its traffic has stopped: it
+// has nothing in flight whose loss would reveal a dead path, and the peer may be waiting to hear
+// from its new address. That is soon after a bulk of packets, and a little later after anything
+// else on the side whose address changes. Zero means never.
 func (s *Session) quietAt() time.Duration {
 	const least = 8 // packets in a row are bulk
 	switch {
@@ -209,8 +206,8 @@ func (s *Session) quietAt() time.Duration {
 	return 0
 }
 
-// nextTimer is when onTimers or flush has something to do. While another
-// goroutine's batch leaves, flush has to wait for its end, which wakes the sender.
+// nextTimer returns when onTimers or flush has something to do. While another goroutine sends a
+// batch, flush has to wait for its end, which wakes the sender.
 func (s *Session) nextTimer(now time.Duration) time.Duration {
 	next := never
 	at := func(t time.Duration) {
@@ -239,7 +236,7 @@ func (s *Session) nextTimer(now time.Duration) time.Duration {
 	return next
 }
 
-// onPathChanged begins the path's measurements anew.
+// onPathChanged restarts the path's measurements.
 func (s *Session) onPathChanged(now time.Duration) {
 	s.abandonFlight()
 	s.control = newController(s.cfg.Congestion, baseDatagram)
@@ -248,8 +245,8 @@ func (s *Session) onPathChanged(now time.Duration) {
 	size := baseDatagram
 	inStream, _ := s.carrier.(interface{ Detoured() bool }) // it takes all sizes
 	if s.ptoCount >= 2 && (inStream == nil || !inStream.Detoured()) {
-		// Nothing came through, and yet the other way was found with small
-		// packets: large ones may be what the path does not take.
+		// Nothing got through, yet the other path was found with small packets: the path may not
+		// carry large ones.
 		size = floorDatagram
 	}
 	s.mtu.restart(now, size)
@@ -264,8 +261,8 @@ func (s *Session) onPathChanged(now time.Duration) {
 	s.pingPending = true
 }
 
-// flush sends at most one batch, and reports whether there was one. The caller
-// holds the lock, which is given up while the carrier sends.
+// flush sends at most one batch, and reports whether there was one. The caller holds the lock,
+// which is released while the carrier sends.
 func (s *Session) flush(now time.Duration) bool {
 	slab := slabs.Get()
 	defer slabs.Put(slab)
@@ -276,7 +273,7 @@ func (s *Session) flush(now time.Duration) bool {
 			s.pacer.due = now + granularity
 			return false
 		}
-		// Without these neither side might ever learn what has become of the rest.
+		// Without these, neither side might ever learn what has become of the rest.
 		most = 1
 		s.displace(s.batchFirst)
 	}
@@ -295,8 +292,7 @@ func (s *Session) flush(now time.Duration) bool {
 	case err != nil && errors.Is(err, net.ErrClosed):
 		s.end(&carrierError{err}, nil)
 	case err != nil:
-		// The batch counts as sent and will be found to be lost. A probe may have
-		// been too large to send.
+		// The batch counts as sent and will be found lost. A probe may have been too large to send.
 		if p := s.sent.at(s.batchFirst); p.state == packetInFlight && p.probe {
 			s.declareLost(p)
 			p.clear()
@@ -311,8 +307,8 @@ func (s *Session) flush(now time.Duration) bool {
 	return true
 }
 
-// renumber mends the log when other packets of the carrier took the numbers
-// that this batch was expected to bear.
+// renumber corrects the log if other packets of the carrier took the numbers that this batch was
+// expected to get.
 func (s *Session) renumber(first uint64) {
 	l, n := &s.sent, uint64(len(s.batch))
 	shift := first - s.batchFirst
@@ -339,15 +335,14 @@ func (s *Session) renumber(first uint64) {
 	}
 }
 
-// packetsWaiting is how many packets the next batch may have: no more than
-// sendBatch, and of a session that has little to send not many more than that
-// takes, since the log has room for each.
+// packetsWaiting returns how many packets the next batch may have: at most sendBatch, and for a
+// session with little to send not many more than it needs, because the log has room for each.
 func (s *Session) packetsWaiting() int {
 	return int(min(8+s.buffered/int64(s.payload)+int64(s.outbox.n), sendBatch))
 }
 
-// assemble builds packets into slab until there is no more to send, no more
-// may be sent, or there are most.
+// assemble builds packets in slab until there is no more to send, no more may be sent, or there are
+// most of them.
 func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 	rate := s.control.rate()
 	if s.rtt.smoothed < granularity && s.rtt.measured {
@@ -392,13 +387,13 @@ func (s *Session) assemble(now time.Duration, slab []byte, most int) {
 	}
 }
 
-// wantsToSend reports whether anything but an ACK waits.
+// wantsToSend reports whether anything but an ACK is waiting.
 func (s *Session) wantsToSend() bool {
 	return s.queue.head != nil || s.fresh.head != nil || s.beside.head != nil ||
 		s.outbox.n > 0 || s.pingPending || s.tellData || s.tellStreams || s.keep.tell && s.cfg.Initiator
 }
 
-// commit notes a packet as sent.
+// commit records a packet as sent.
 func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, eliciting bool, body int) int {
 	size := len(packet)
 	s.batch = append(s.batch, packet)
@@ -428,19 +423,19 @@ func (s *Session) commit(now time.Duration, p *sentPacket, packet []byte, elicit
 	return size
 }
 
-// appLimited reports whether the application, not the path, bounds what is sent.
-// It holds until more than what was in flight then has arrived, so that what
-// follows a pause is of the pause, too.
+// appLimited reports whether the application, rather than the path, limits what is sent. It stays
+// true until more than what was in flight at that time has arrived, so that whatever follows a
+// pause is also attributed to it.
 func (s *Session) appLimited() bool { return s.limitedUntil > 0 && s.limitedUntil >= s.delivered }
 
-// noteLimit marks that nothing waits though more could be in flight.
+// noteLimit records that nothing is waiting although more could be in flight.
 func (s *Session) noteLimit() {
 	if !s.wantsToSend() && s.inFlight+s.mtu.size <= s.control.window() {
 		s.limitedUntil = max(1, s.delivered+uint64(s.inFlight))
 	}
 }
 
-// probe builds a probe of the path's MTU, alone in its batch, when one is due.
+// probe builds a probe of the path's MTU, alone in its batch, if one is due.
 func (s *Session) probe(now time.Duration, slab []byte) bool {
 	size := s.mtu.due(s, now)
 	if size == 0 {

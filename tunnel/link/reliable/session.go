@@ -17,71 +17,70 @@ type Packet struct {
 	Time   time.Time // if zero, now
 }
 
-// Carrier moves packets, each with a number that rises, each at most once.
+// Carrier moves packets. Each has a number higher than the one before, and arrives at most once.
 type Carrier interface {
-	// Room is how many bytes before and after a packet the carrier needs.
+	// Room returns how many bytes the carrier needs before and after a packet.
 	Room() (head, tail int)
-	// Send sends packets with consecutive numbers and returns the first. Each
-	// buffer is head, plaintext, tail, and is the session's again afterwards.
+	// Send sends packets with consecutive numbers and returns the first number. Each buffer
+	// consists of head, plaintext and tail, and belongs to the session again afterwards.
 	Send(packets [][]byte) (first uint64, err error)
 	// Receive waits for packets. Their data is valid until the next Receive.
 	Receive(into []Packet) (int, error)
-	// MaxPayload is how much plaintext a UDP payload of so many bytes bears.
+	// MaxPayload returns how much plaintext fits into a UDP payload of the given size.
 	MaxPayload(datagram int) int
-	// PathChanged tells that the peer is reached another way from now on.
+	// PathChanged fires when the peer is reached over a different path from now on.
 	PathChanged() <-chan struct{}
-	// NextNumber is the number that the next packet will bear.
+	// NextNumber returns the number of the next packet.
 	NextNumber() uint64
 	Close() error
 }
 
-// directCarrier is a Carrier that can hand packets over as they come, one call
-// at a time and never while those that Receive returned are in use.
+// directCarrier is a Carrier that can deliver packets as they arrive, one call at a time and never
+// while packets returned by Receive are in use.
 type directCarrier interface {
 	Direct(handle func([]Packet))
 }
 
-// Config are a session's settings. The zero value is usable, for an accepting
-// side.
+// Config configures a session. The zero value is usable on the accepting side.
 type Config struct {
-	// Initiator says that this side began the session; its peer must not.
+	// Initiator is set on the side that began the session, and on that side only.
 	Initiator bool
 	// Congestion names the congestion controller. If empty, BBR.
 	Congestion Congestion
-	// KeepAlive is how long the session may be silent before it asks the peer
-	// for a sign of life. If zero, it adapts to what the NATs on the way bear.
+	// KeepAlive is how long the session may be silent before it asks the peer for a sign of life.
+	// If zero, it adapts to what the NATs on the path tolerate.
 	KeepAlive time.Duration
 	// Timeout is how long the peer may leave packets unanswered. If zero, 3 seconds.
 	Timeout time.Duration
-	// MaxStreams is how many streams of the peer may be open. If zero, 16,384.
+	// MaxStreams is how many streams the peer may have open. If zero, 16,384.
 	MaxStreams int
 	// OwnStreams is how many streams this side may have open, whatever the peer
 	// allows. If zero, 16,384.
 	OwnStreams int
-	// StreamWindow is how much of a stream may wait for its reader, at most. If
-	// zero, 16 MiB. Windows begin with 512 KiB and grow to the path.
+	// StreamWindow is how much of one stream may wait for its reader, at most. If zero, 16 MiB.
+	// Windows start at 512 KiB and grow with the path.
 	StreamWindow int
-	// SessionWindow is the same for all streams together. If zero, 64 MiB.
-	// Beyond it the streams of which most waits are reset.
+	// SessionWindow is the same for all streams together. If zero, 64 MiB. Beyond it, the streams
+	// with the most waiting data are reset.
 	SessionWindow int
-	// SendBuffer is how much written data may wait for the peer in all streams
-	// together. If zero, 64 MiB. Beyond it each may have 64 KiB waiting, and less
-	// the more waits: at twice as much, 4 KiB. Of streams that are closed no more
-	// than SendBuffer waits; beyond it those that were closed first are reset.
+	// SendBuffer is how much written data may wait for the peer in all streams together. If zero,
+	// 64 MiB. Beyond it, each stream may have 64 KiB waiting, and less as more waits: at twice
+	// SendBuffer, 4 KiB. Closed streams together may have no more than SendBuffer waiting; beyond
+	// it, those that were closed first are reset.
 	SendBuffer int
-	// Budget is what may wait for readers in all sessions of a process together,
-	// beyond 4 MiB in each. If nil, it is not bounded.
+	// Budget bounds what may wait for readers in all sessions of a process together, in addition to
+	// 4 MiB in each. If nil, there is no bound.
 	Budget *budget.Budget
-	// OnSuspect is called, from one goroutine, when two probes in a row had no
-	// answer: the time to try another socket. It may be nil.
+	// OnSuspect is called, from one goroutine, when two probes in a row were not answered: the time
+	// to try another socket. It may be nil.
 	OnSuspect func()
 }
 
-// What both sides assume of each other at the beginning.
+// What both sides assume about each other at the beginning.
 const (
 	initialStreamWindow  = 512 << 10
 	initialSessionWindow = 4 << 20
-	// sessionFlow is by how much what comes may run ahead of what has come.
+	// sessionFlow is how much more may be sent than has arrived.
 	sessionFlow    = 64 << 20
 	initialStreams = 1024
 )
@@ -120,8 +119,8 @@ type Session struct {
 	done  chan struct{}
 
 	mu sync.Mutex
-	// What is waited for, each with the end: a stream to open, one to accept, a
-	// datagram.
+	// Waiting for a stream to open, for one to accept, for a datagram; each also ends with the
+	// session.
 	opening, accepting, arriving sync.Cond
 	handle                       func([][]byte) // of ServeDatagrams
 	handed                       [][]byte       // its list
@@ -209,8 +208,8 @@ type Session struct {
 	rounds        uint64 // of the sender
 }
 
-// New makes a session over carrier, which it owns from now on, and begins to
-// send and receive. Close ends it.
+// New makes a session over carrier, takes ownership of it, and starts sending and receiving. Close
+// ends the session.
 func New(carrier Carrier, cfg Config) *Session {
 	cfg = cfg.withDefaults()
 	s := &Session{
@@ -245,10 +244,10 @@ func New(carrier Carrier, cfg Config) *Session {
 	return s
 }
 
-// now is the time since the session began.
+// now returns the time since the session began.
 func (s *Session) now() time.Duration { return time.Since(s.start) }
 
-// wake lets the sender look again. The caller holds mu.
+// wake makes the sender check for work. The caller holds mu.
 func (s *Session) wake() {
 	if s.sleeping {
 		s.sleeping = false
@@ -259,7 +258,7 @@ func (s *Session) wake() {
 	}
 }
 
-// end ends the session. The goodbye, if any, goes to the peer. The caller holds mu.
+// end ends the session. If there is a goodbye, it is sent to the peer. The caller holds mu.
 func (s *Session) end(err error, goodbye []byte) {
 	if s.err != nil {
 		return
@@ -277,7 +276,7 @@ func (s *Session) end(err error, goodbye []byte) {
 	s.wake()
 }
 
-// violation ends a session whose peer broke the rules.
+// violation ends a session whose peer broke the protocol.
 func (s *Session) violation(code uint64, what string) error {
 	err := &ProtocolError{Code: code, Reason: what}
 	s.end(err, appendClose(nil, code, what))
@@ -287,15 +286,15 @@ func (s *Session) violation(code uint64, what string) error {
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Err is why the session ended; nil while it lives.
+// Err returns why the session ended, or nil while it is alive.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Close ends the session, tells the peer why, and waits for its goroutines.
-// What streams have not delivered yet is lost.
+// Close ends the session, tells the peer why, and waits for its goroutines. Data that streams have
+// not delivered yet is lost.
 func (s *Session) Close(reason string) error {
 	s.mu.Lock()
 	s.end(ErrClosed, appendClose(nil, codeNone, reason))
@@ -304,7 +303,7 @@ func (s *Session) Close(reason string) error {
 	return nil
 }
 
-// Probe asks the peer for a sign of life at once, as after a wake-up.
+// Probe immediately asks the peer for a sign of life, as after a wake-up.
 func (s *Session) Probe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,15 +311,15 @@ func (s *Session) Probe() {
 	s.wake()
 }
 
-// Suspect reports whether probes have gone without an answer.
+// Suspect reports whether probes have gone unanswered.
 func (s *Session) Suspect() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ptoCount >= 2
 }
 
-// OpenStream opens a stream. The peer learns of it with its first bytes. It
-// waits while the peer's limit on open streams is reached, or this side's.
+// OpenStream opens a stream. The peer learns of it with its first bytes. OpenStream waits while the
+// peer's or this side's limit on open streams is reached.
 func (s *Session) OpenStream(ctx context.Context) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,7 +348,7 @@ func (s *Session) AcceptStream(ctx context.Context) (*Stream, error) {
 	return st, nil
 }
 
-// side is the lowest bit of the ids of streams that this side opens.
+// side returns the lowest bit of the ids of streams that this side opens.
 func (s *Session) side() uint64 {
 	if s.cfg.Initiator {
 		return 0
@@ -357,7 +356,7 @@ func (s *Session) side() uint64 {
 	return 1
 }
 
-// wait waits on c until ready, the session's end or ctx's. The caller holds mu.
+// wait waits on c until ready returns true, or the session or ctx ends. The caller holds mu.
 func (s *Session) wait(ctx context.Context, c *sync.Cond, ready func() bool) error {
 	var stop func() bool
 	for {
@@ -388,10 +387,10 @@ type Stats struct {
 	KeepAlive                time.Duration
 	BytesSent, BytesReceived uint64
 	PacketsSent, PacketsLost uint64
-	// Newest is the highest number of a packet that came.
+	// Newest is the highest packet number received.
 	Newest  uint64
 	Streams int
-	// Datagram is the UDP payload of full packets.
+	// Datagram is the UDP payload size of full packets.
 	Datagram, InFlight int
 }
 
@@ -426,16 +425,15 @@ const (
 	codeTimeout     = 0x0b
 )
 
-// Errors that callers branch on. All of a session that has ended match
-// net.ErrClosed.
+// Errors that callers branch on. All errors of a session that has ended match net.ErrClosed.
 var (
-	// ErrClosed is the end of a session that this side closed.
+	// ErrClosed is the error of a session that this side closed.
 	ErrClosed error = &endError{"session closed"}
-	// ErrTimeout is the end of a session whose peer went silent.
+	// ErrTimeout is the error of a session whose peer went silent.
 	ErrTimeout error = &endError{"the peer has gone silent"}
-	// ErrDatagramTooLarge is returned by SendDatagram above MaxDatagram.
+	// ErrDatagramTooLarge is returned by SendDatagram for messages larger than MaxDatagram.
 	ErrDatagramTooLarge = errors.New("datagram is larger than the session carries")
-	// ErrReset is what reading and writing a reset stream returns.
+	// ErrReset is returned by reads and writes on a stream that was reset.
 	ErrReset = errors.New("stream reset by the peer")
 )
 
@@ -444,13 +442,13 @@ type endError struct{ text string }
 func (e *endError) Error() string        { return e.text }
 func (e *endError) Is(target error) bool { return target == net.ErrClosed }
 
-// carrierError is the end with the carrier below; cause matches net.ErrClosed.
+// carrierError is the error of a session whose carrier has failed; cause matches net.ErrClosed.
 type carrierError struct{ cause error }
 
 func (e *carrierError) Error() string { return "session ended below: " + e.cause.Error() }
 func (e *carrierError) Unwrap() error { return e.cause }
 
-// CloseError is the end of a session that the peer asked for.
+// CloseError is the error of a session that the peer closed.
 type CloseError struct {
 	Code   uint64
 	Reason string
@@ -459,7 +457,7 @@ type CloseError struct {
 func (e *CloseError) Error() string        { return "session closed by the peer: " + e.Reason }
 func (e *CloseError) Is(target error) bool { return target == net.ErrClosed }
 
-// ProtocolError is the end of a session whose peer broke the rules.
+// ProtocolError is the error of a session whose peer broke the protocol.
 type ProtocolError struct {
 	Code   uint64
 	Reason string

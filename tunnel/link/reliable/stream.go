@@ -10,8 +10,8 @@ import (
 	"adit/internal/lend"
 )
 
-// Stream is one reliable byte stream. It is a net.Conn whose addresses are the
-// session's affair; the glue above supplies them.
+// Stream is one reliable byte stream. It is a net.Conn whose addresses are placeholders; the code
+// that wraps it supplies the real ones.
 type Stream struct {
 	s        *Session
 	id       uint64
@@ -19,7 +19,7 @@ type Stream struct {
 
 	reads, writes sync.Mutex // one Read and one Write at a time; taken before the session's lock
 
-	// All below is under the session's lock.
+	// Everything below is guarded by the session's lock.
 	readable, writable sync.Cond
 	next               *Stream // in its queue
 	queued             *streamQueue
@@ -29,8 +29,8 @@ type Stream struct {
 	announced          bool // put before AcceptStream
 	accepted           bool // returned by it
 
-	// Sending: bytes below base are acknowledged, below sent were sent once,
-	// below end were written.
+	// Sending: bytes below base are acknowledged, below sent were sent once, below end were
+	// written.
 	out                            buffer
 	base, sentTo, end              uint64
 	allowed                        uint64
@@ -43,7 +43,7 @@ type Stream struct {
 	resetAcked, stopped, starvedIn bool
 	writeDeadline                  deadline
 
-	// Receiving: bytes below read were taken, below in's first span's end may be.
+	// Receiving: bytes below read were taken; those below the end of in's first span can be.
 	in                         buffer
 	have                       pieces
 	read, highest, granted     uint64
@@ -98,17 +98,17 @@ func (s *Session) newStream(id uint64) *Stream {
 	return st
 }
 
-// ID is the stream's number on the wire.
+// ID returns the stream's number on the wire.
 func (st *Stream) ID() uint64 { return st.id }
 
-// SetPriority lets the stream's data leave before that of others.
+// SetPriority lets the stream's data leave before that of other streams.
 func (st *Stream) SetPriority(first bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	st.priority = first
 }
 
-// available is how far the stream has arrived without a gap.
+// available returns how far the stream has arrived without a gap.
 func (st *Stream) available() uint64 {
 	if st.have.n > 0 && st.have.first().lo <= st.read {
 		return max(st.read, st.have.first().hi)
@@ -119,22 +119,21 @@ func (st *Stream) available() uint64 {
 // Read reads what has arrived.
 func (st *Stream) Read(b []byte) (int, error) { return st.ReadDirect(b, nil) }
 
-// ReadDirect is Read, but what comes while it waits goes to take, in order, and
-// it waits on: it returns what take did not take. take is called by the
-// goroutine that brings packets, so it must not wait and not call the stream,
-// and returns how many bytes it took. It is not called after ReadDirect has
-// returned.
+// ReadDirect is like Read, but while it waits, arriving data is passed to take, in order, and it
+// keeps waiting; it returns what take did not take. take runs on the goroutine that reads packets,
+// so it must not block or call the stream; it returns how many bytes it took. It is not called
+// after ReadDirect has returned.
 func (st *Stream) ReadDirect(b []byte, take func([]byte) int) (int, error) {
 	return st.receive(b, nil, take)
 }
 
-// ReadLent is ReadDirect into what l lends, which it holds only to return it
-// full: while it waits, it has no memory.
+// ReadLent is like ReadDirect into memory that l lends. It borrows the memory only once there is
+// data to return; while it waits, it has none.
 func (st *Stream) ReadLent(l *lend.Buffer, take func([]byte) int) (int, error) {
 	return st.receive(nil, l, take)
 }
 
-// receive reads into b, or into what l lends if that is set.
+// receive reads into b, or into memory that l lends if l is set.
 func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int, error) {
 	st.reads.Lock()
 	defer st.reads.Unlock()
@@ -177,8 +176,8 @@ func (st *Stream) receive(b []byte, l *lend.Buffer, take func([]byte) int) (int,
 	}
 }
 
-// take copies arrived bytes into b outside of the lock, and gives their window
-// back. The caller holds the lock.
+// take copies arrived bytes into b without holding the lock, and gives their window back. The
+// caller holds the lock.
 func (st *Stream) take(b []byte) int {
 	s := st.s
 	var parts [copyBlocks + 1][]byte
@@ -198,8 +197,8 @@ func (st *Stream) take(b []byte) int {
 	return count
 }
 
-// took notes that a reader has copied so many bytes, and reports whether the
-// stream is still read.
+// took records that a reader has copied that many bytes, and reports whether the stream is still
+// read.
 func (st *Stream) took(count int) bool {
 	s := st.s
 	st.copyingIn = false
@@ -220,8 +219,8 @@ func (st *Stream) took(count int) bool {
 	return true
 }
 
-// renewWindow tells the peer that it may send more once half of the window is
-// used up, and doubles the window of a reader that uses it up fast.
+// renewWindow allows the peer to send more once half of the window is used up, and doubles the
+// window of a reader that uses it up fast.
 func (st *Stream) renewWindow() {
 	if st.finKnown || st.granted-st.read > st.window/2 {
 		return
@@ -238,8 +237,7 @@ func (st *Stream) renewWindow() {
 	s.controls(st)
 }
 
-// Write queues b for sending. It waits while too much of the stream waits for
-// the peer.
+// Write queues b for sending. It waits while too much of the stream's data is waiting for the peer.
 func (st *Stream) Write(b []byte) (int, error) {
 	st.writes.Lock()
 	defer st.writes.Unlock()
@@ -271,8 +269,8 @@ func (st *Stream) Write(b []byte) (int, error) {
 	}
 }
 
-// put copies some of b behind what is written, outside of the lock, and returns
-// how much of it is written.
+// put copies some of b after what is written, without holding the lock, and returns how much of it
+// is written.
 func (st *Stream) put(b []byte) int {
 	var parts [copyBlocks + 1][]byte
 	n := st.lay(&parts, len(b))
@@ -285,9 +283,8 @@ func (st *Stream) put(b []byte) int {
 	return st.laid(count)
 }
 
-// lay makes room for some of size bytes behind what is written, which are
-// copied into its parts until laid is called with all of it. It returns how many
-// parts there are.
+// lay makes room for some of size bytes after what is written. They are copied into its parts until
+// laid is called for all of them. It returns how many parts there are.
 func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
 	off, hi := st.end, st.end+uint64(size)
 	hi = min(hi, (off/blockSize+copyBlocks)*blockSize)
@@ -301,8 +298,8 @@ func (st *Stream) lay(parts *[copyBlocks + 1][]byte, size int) (n int) {
 	return n
 }
 
-// laid counts what was laid as written, unless the stream was reset or ended
-// meanwhile: its end may be on its way, with nothing behind it.
+// laid counts what was laid as written, unless the stream was reset or ended in the meantime: its
+// end may be on its way, with nothing after it.
 func (st *Stream) laid(count int) int {
 	s := st.s
 	st.copyingOut = false
@@ -320,8 +317,7 @@ func (st *Stream) laid(count int) int {
 	return count
 }
 
-// CloseWrite ends the sending direction: the peer reads io.EOF behind what was
-// written.
+// CloseWrite ends the sending direction: the peer reads io.EOF after what was written.
 func (st *Stream) CloseWrite() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -342,8 +338,7 @@ func (st *Stream) endWriting() {
 	st.s.wake()
 }
 
-// Close ends both directions. What was written is still delivered, while the
-// session lives.
+// Close ends both directions. What was written is still delivered while the session is alive.
 func (st *Stream) Close() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -360,7 +355,7 @@ func (st *Stream) Close() error {
 	return nil
 }
 
-// Reset gives the stream up in both directions; what was written may be lost.
+// Reset abandons the stream in both directions; what was written may be lost.
 func (st *Stream) Reset() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -377,7 +372,7 @@ func (st *Stream) dropTimers() {
 	st.writeDeadline.set(st.s, time.Time{}, &st.writable)
 }
 
-// stopReading drops what has arrived and tells the peer to send no more.
+// stopReading drops what has arrived and tells the peer to stop sending.
 func (st *Stream) stopReading() {
 	if st.closedRead {
 		return
@@ -418,7 +413,7 @@ func (st *Stream) SetDeadline(t time.Time) error {
 	return st.SetWriteDeadline(t)
 }
 
-// SetReadDeadline ends reads at t.
+// SetReadDeadline makes reads fail at t.
 func (st *Stream) SetReadDeadline(t time.Time) error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -426,7 +421,7 @@ func (st *Stream) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline ends writes at t.
+// SetWriteDeadline makes writes fail at t.
 func (st *Stream) SetWriteDeadline(t time.Time) error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -434,17 +429,17 @@ func (st *Stream) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Addr stands for a stream's end where the carrier's addresses are not known.
+// Addr stands for a stream's end if the carrier's addresses are not known.
 type Addr struct{}
 
-// Network is "stream".
+// Network returns "stream".
 func (Addr) Network() string { return "stream" }
 func (Addr) String() string  { return "stream" }
 
-// LocalAddr is an Addr.
+// LocalAddr returns an Addr.
 func (st *Stream) LocalAddr() net.Addr { return Addr{} }
 
-// RemoteAddr is an Addr.
+// RemoteAddr returns an Addr.
 func (st *Stream) RemoteAddr() net.Addr { return Addr{} }
 
 var _ net.Conn = (*Stream)(nil)

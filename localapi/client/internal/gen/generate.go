@@ -29,8 +29,8 @@ type property struct {
 	schema schema
 }
 
-// generate returns the Go file. The envelopes (…Answer) and the foreign format
-// HAR get no type: the client unwraps the ones and hands the other on as it is.
+// generate returns the Go file. The envelopes (…Answer) and the external format HAR get no type:
+// the client unwraps the former and passes the latter on unchanged.
 func generate(document []byte) ([]byte, error) {
 	var doc struct {
 		Components struct {
@@ -47,7 +47,7 @@ func generate(document []byte) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("// Code generated from openapi.yaml by internal/gen. DO NOT EDIT.\n\npackage client\n\nimport \"time\"\n")
 	for _, p := range schemas {
-		// The envelope is unwrapped, and Error has a face of its own.
+		// The envelope is unwrapped, and Error has a type of its own.
 		if strings.HasSuffix(p.name, "Answer") || strings.HasSuffix(p.name, "List") || p.name == "HAR" || p.name == "Error" {
 			continue
 		}
@@ -62,7 +62,7 @@ func generate(document []byte) ([]byte, error) {
 	return formatted, nil
 }
 
-// pairs reads a mapping of schemas in its order.
+// pairs reads a mapping of schemas in the order of the document.
 func pairs(n *yaml.Node) ([]property, error) {
 	var all []property
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -121,9 +121,9 @@ func declare(out *bytes.Buffer, name string, s *schema) error {
 	return nil
 }
 
-// pointer reports whether an optional property must tell "not there" from zero:
-// in what changes something, where the default is not zero, and for objects. Of a list
-// that is only so in TunnelUpdate, where an empty one leaves none.
+// pointer reports whether an optional property must distinguish absence from zero: in requests that
+// change something, if the default is not zero, and for objects. For a list that is only the case
+// in TunnelUpdate, where an empty list removes all entries.
 func pointer(owner string, s *schema) bool {
 	ref := strings.TrimPrefix(s.Ref, refPrefix)
 	return owner == "TunnelUpdate" || owner == "Replay" || s.Default == true ||
@@ -132,7 +132,7 @@ func pointer(owner string, s *schema) bool {
 
 const refPrefix = "#/components/schemas/"
 
-// kind is the schema's type, and whether it may be null besides.
+// kind returns the schema's type, and whether null is allowed too.
 func (s *schema) kind() (kind string, null bool) {
 	if s.Type.Kind != yaml.SequenceNode {
 		return s.Type.Value, false
@@ -192,7 +192,7 @@ func (s *schema) goType() (string, error) {
 	return "", fmt.Errorf("type %q has no Go form here", kind)
 }
 
-// comment writes a doc comment; a declaration's begins with its name.
+// comment writes a doc comment; that of a declaration begins with its name.
 func comment(out *bytes.Buffer, indent, name, text string) {
 	text = strings.TrimSpace(text)
 	if name != "" {
@@ -213,7 +213,7 @@ var spelled = map[string]string{
 	"curl": "Curl", "dtls": "DTLS",
 }
 
-// goName turns a name of the wire into one of Go.
+// goName turns a name on the wire into a Go name.
 func goName(name string) string {
 	var out strings.Builder
 	for part := range strings.SplitSeq(name, "_") {

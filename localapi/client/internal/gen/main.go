@@ -1,5 +1,5 @@
-// Command gen writes the Go types of localapi/client from openapi.yaml. It reads
-// the part of OpenAPI 3.1 that the document uses, and stops at anything else.
+// Command gen writes the Go types of localapi/client from openapi.yaml. It supports only the parts
+// of OpenAPI 3.1 that the document uses, and stops at anything else.
 package main
 
 import (
