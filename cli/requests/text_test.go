@@ -45,10 +45,10 @@ func TestMessagesOfAWebSocketArePrinted(t *testing.T) {
 // messages, and of a large body nothing may have been kept.
 func TestABodyThatIsNotThereIsNotSaidToBeOfAnotherKind(t *testing.T) {
 	for want, body := range map[string]client.Body{
-		"(3 B of binary data)\n":                           {Size: 3, Base64: "AAEC"},
+		"(3 B of binary data)\n":                     {Size: 3, Base64: "AAEC"},
 		"(9 B, not kept)\n":                          {Size: 9},
 		"(" + bytesize.Text(3<<20) + ", not kept)\n": {Size: 3 << 20, Truncated: true},
-		"hel\n(truncated; 5 B in total)\n":                           {Size: 5, Text: "hel", Truncated: true},
+		"hel\n(truncated; 5 B in total)\n":           {Size: 5, Text: "hel", Truncated: true},
 	} {
 		var out strings.Builder
 		writeRequest(&out, client.RequestDetail{Response: &client.Message{Line: "HTTP/1.1 200 OK", Body: body}})
