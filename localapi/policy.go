@@ -50,7 +50,7 @@ func checkOnce(b []byte) error {
 				seen := open[len(open)-1]
 				if seen[name] {
 					name = strings.ToValidUTF8(name[:min(len(name), 64)], "")
-					return invalid(name, name+" is there twice")
+					return invalid(name, name+" is given twice")
 				}
 				seen[name], isKey = true, false
 				continue

@@ -32,7 +32,7 @@ const (
 )
 
 // ErrOver is of a way that was over at once, and has brought nothing.
-var ErrOver = errors.New("it was over as soon as it had begun: the service behind the tunnel may be down, which its owner finds in adit's log")
+var ErrOver = errors.New("it ended as soon as it began: the service behind the tunnel may be down; its owner can check adit's log")
 
 // Way is where a sender's packets go.
 type Way interface {

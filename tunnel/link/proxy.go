@@ -42,14 +42,14 @@ func proxyFor(cfg *httpproxy.Config, all, addr string) (*url.URL, error) {
 	case err != nil || used == nil: // NO_PROXY
 		return nil, err
 	case wrong != nil:
-		return nil, &ProxyError{Err: fmt.Errorf("%s is set to what is %w", variable, wrong)}
+		return nil, &ProxyError{Err: fmt.Errorf("%s is %w", variable, wrong)}
 	}
 	return via, nil
 }
 
 // ErrProxyAddress says that a proxy's address is none. What it is is left out: it may
 // hold a password.
-var ErrProxyAddress = errors.New("no address such as http://proxy.example:3128")
+var ErrProxyAddress = errors.New("not an address such as http://proxy.example:3128")
 
 // ParseProxy reads the address of a proxy as HTTPS_PROXY has it. Without a scheme it
 // is an HTTP proxy's.

@@ -50,7 +50,7 @@ func (e *ChangedError) Error() string {
 type LedError struct{ Target, Wildcard string }
 
 func (e *LedError) Error() string {
-	return fmt.Sprintf("%s is led by the tunnel of %s, whose policy is the one for it; change that, or give the name a tunnel of its own first", names.Shown(e.Target), e.Wildcard)
+	return fmt.Sprintf("%s is served by the tunnel of %s, whose policy applies to it; change that policy, or give the name its own tunnel first", names.Shown(e.Target), e.Wildcard)
 }
 
 // Tag tells a policy from what was there before: by its time, as that is its own,
