@@ -314,7 +314,7 @@ func TestHeaderFlagsThatAreNone(t *testing.T) {
 		}
 	}
 	code, _, errs := run(t, "", "https", "3000", "--response_header", "X-Env: a", "--response_header", "x-env: b")
-	if code != command.ExitUsage || !strings.Contains(errs, "X-Env is there twice") {
+	if code != command.ExitUsage || !strings.Contains(errs, "X-Env is given twice") {
 		t.Errorf("twice: got exit code %d, %q", code, errs)
 	}
 }
@@ -355,7 +355,7 @@ func TestPathFlagsThatAreNone(t *testing.T) {
 		}
 	}
 	code, _, errs := run(t, "", "https", "3000", "--path", "/api=1", "--path", "/api=2")
-	if code != command.ExitUsage || !strings.Contains(errs, "/api is there twice") {
+	if code != command.ExitUsage || !strings.Contains(errs, "/api is given twice") {
 		t.Errorf("twice: got exit code %d, %q", code, errs)
 	}
 }
@@ -544,7 +544,7 @@ func TestRefusedLoginSaysWhatHelps(t *testing.T) {
 	d := newFakeDaemon(t)
 	for _, c := range []struct{ refusal, says, not string }{
 		{`{"code":"relay_unreachable","message":"the relay at relay.example:4433 did not answer in time"}`, "nothing was changed", "doctor"},
-		{`{"code":"invalid_token","field":"client_id","message":"the relay refused: the auth token is of another client than the client id says"}`, "leave out the client id", "copy"},
+		{`{"code":"invalid_token","field":"client_id","message":"the relay refused: the auth token belongs to another client than the client id says"}`, "leave out the client id", "copy"},
 		{`{"code":"invalid_token","field":"auth_token","message":"not an auth token"}`, "copy the whole token", "client id"},
 	} {
 		d.set("POST /api/v1/auth/configure", `{"error":`+c.refusal+`}`)

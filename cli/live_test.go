@@ -285,7 +285,7 @@ func TestATokenThatIsOfNoUseIsNotSaidToBeMissing(t *testing.T) {
 	d.set("POST /api/v1/tunnels", `{"error":{"code":"not_configured","message":"there is no auth token yet; configure one first"}}`)
 	for reason, want := range map[string]string{
 		"": "adit: there is no auth token yet; run `adit login TOKEN` with one from your relay's operator\n",
-		"the configured token is of no use: a part is missing": "adit: the configured token is of no use: a part is missing; run `adit login TOKEN`\n",
+		"the configured token cannot be used: a part is missing": "adit: the configured token cannot be used: a part is missing; run `adit login TOKEN`\n",
 	} {
 		d.set("GET /api/v1/status", fmt.Sprintf(`{"data":{"state":"unconfigured","last_error":%q}}`, reason))
 		for _, args := range [][]string{{"http", "3000"}, {"tunnel", "create", "3000"}} {

@@ -61,7 +61,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, badJSON("the body ended before it was whole")
+		return nil, badJSON("the body is incomplete")
 	case len(b) == 0:
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func checkJSON(b []byte) error {
 		return badJSON("the body is not UTF-8")
 	}
 	if bytes.HasPrefix(b, []byte("\ufeff")) { // some editors and shells write one (RFC 8259, section 8.1)
-		return badJSON("the body begins with a byte order mark; send it without")
+		return badJSON("the body begins with a byte order mark; remove it")
 	}
 	depth, inString := 0, false
 	for i := 0; i < len(b); i++ {
@@ -208,7 +208,7 @@ func checkKeys(b []byte, t reflect.Type) error {
 			return invalid(name, fmt.Sprintf("%q is not a field here; there are %s", name, strings.Join(known, ", ")))
 		}
 		if seen[name] {
-			return invalid(name, name+" is there twice")
+			return invalid(name, name+" is given twice")
 		}
 		seen[name] = true
 		var value json.RawMessage

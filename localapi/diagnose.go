@@ -147,8 +147,8 @@ func (w world) checkClock() diagnosis.Check {
 	}
 	if now.Before(built.Add(-24 * time.Hour)) {
 		c.Status = diagnosis.Failed
-		c.Result += ", which is before this program was made"
-		c.Advice = "Set the clock, best by NTP: certificates are judged by it."
+		c.Result += ", which is earlier than this version of adit"
+		c.Advice = "Set the clock, preferably with NTP: adit needs it to check certificates."
 	}
 	return c
 }
@@ -163,13 +163,13 @@ func (w world) checkProxy(relay string) diagnosis.Check {
 		}
 		u, err := link.ParseProxy(value)
 		if err != nil {
-			c.Status, c.Result = diagnosis.Warning, name+" is set to what is no address"
-			c.Advice = "Set it to an address such as http://proxy.example:3128, or not at all."
+			c.Status, c.Result = diagnosis.Warning, name+" is not set to a valid address"
+			c.Advice = "Set it to an address such as http://proxy.example:3128, or unset it."
 			return c
 		}
 		c.Result = fmt.Sprintf("%s is %s://%s; TLS goes through it, UDP does not", name, u.Scheme, u.Host)
 		if via, err := w.proxy(relay); relay != "" && err == nil && via == nil {
-			c.Result = fmt.Sprintf("%s is %s://%s; NO_PROXY leads to the relay without it", name, u.Scheme, u.Host)
+			c.Result = fmt.Sprintf("%s is %s://%s; NO_PROXY bypasses it for the relay", name, u.Scheme, u.Host)
 		}
 		return c
 	}
@@ -181,7 +181,7 @@ func (w world) checkProxy(relay string) diagnosis.Check {
 func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Check {
 	dns := diagnosis.Check{Name: "relay_dns", Tried: "the address of the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
 	tcp := diagnosis.Check{Name: "relay_tcp", Tried: "TCP to the relay", Status: diagnosis.Skipped, Result: "no relay is known yet"}
-	udp := diagnosis.Check{Name: "relay_udp", Tried: "UDP to the relay", Status: diagnosis.Skipped, Result: "there is no session to see it by"}
+	udp := diagnosis.Check{Name: "relay_udp", Tried: "UDP to the relay", Status: diagnosis.Skipped, Result: "there is no session to judge it by"}
 	host, port, err := net.SplitHostPort(st.Relay)
 	if err != nil {
 		return []diagnosis.Check{dns, tcp, udp}
@@ -203,15 +203,15 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 	}
 	if err != nil {
 		dns.Status, dns.Result = diagnosis.Failed, reason(err)
-		dns.Advice = "See whether this machine has a network and a name server; if it has, ask the relay's operator for its name."
+		dns.Advice = "Check this machine's network and DNS server; if both work, ask the relay's operator for its name."
 		if len(addrs) == 0 {
 			tcp.Result = "the relay's address is not known"
 			return []diagnosis.Check{dns, tcp, udp}
 		}
-		dns.Result += ", so the addresses of before are used: " + found
+		dns.Result += ", so adit uses the addresses it found before: " + found
 		if st.Connected {
 			dns.Status = diagnosis.Warning
-			dns.Advice = "See to this machine's name server. The session needs none until the relay moves."
+			dns.Advice = "Check this machine's DNS server. The session does not need it until the relay moves."
 		}
 	} else {
 		dns.Status, dns.Result = diagnosis.OK, found
@@ -219,9 +219,9 @@ func (w world) checkRelay(ctx context.Context, st agent.Status) []diagnosis.Chec
 	conn, err := w.dialRelay(ctx, addrs, port)
 	if err != nil {
 		tcp.Status, tcp.Result = diagnosis.Warning, reason(err)
-		tcp.Advice = "Where UDP is blocked, TCP to this port is the way through: let it out through the firewall, and see that the relay runs."
+		tcp.Advice = "If UDP is blocked, adit needs TCP to this port: allow it through the firewall, and check that the relay is running."
 		if errors.Is(err, socketerr.Refused) {
-			tcp.Advice = "Nothing listens there: see whether the relay runs; if it has moved, ask its operator for a new token."
+			tcp.Advice = "Nothing listens there: check whether the relay is running; if it has moved, ask its operator for a new token."
 		}
 		if !st.Connected {
 			tcp.Status = diagnosis.Failed
@@ -263,7 +263,7 @@ func checkUDP(udp diagnosis.Check, st agent.Status) diagnosis.Check {
 		udp.Status, udp.Result = diagnosis.OK, "the session runs over it"
 	case st.Connected && st.Transport == "tls":
 		udp.Status, udp.Result = diagnosis.Warning, "the session runs over TCP, which is slower on bad networks"
-		udp.Advice = "Let UDP to this port out through the firewall; the session then moves over by itself."
+		udp.Advice = "Allow UDP to this port through the firewall; the session then switches to UDP automatically."
 	}
 	return udp
 }
@@ -285,7 +285,7 @@ func checkSession(st agent.Status) diagnosis.Check {
 	case agent.StateRejected:
 		c.Advice = "Ask the relay's operator for a new token and run `adit login TOKEN`."
 	default:
-		c.Advice = "It is tried again by itself; the checks above say what is in its way."
+		c.Advice = "adit retries automatically; the checks above show what is wrong."
 	}
 	return c
 }
@@ -341,11 +341,11 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	}
 	if t.State == agent.TunnelFailed {
 		c.Status, c.Result = diagnosis.Failed, "the tunnel failed: "+t.Error
-		c.Advice = "Change the tunnel as the reason says, or delete it."
+		c.Advice = "Change the tunnel to fix this error, or delete it."
 		return c
 	}
 	if t.Type == wire.TypeUDP {
-		c.Status, c.Result = diagnosis.Skipped, "a UDP service does not say whether it is there"
+		c.Status, c.Result = diagnosis.Skipped, "a UDP service does not show whether it is running"
 		return c
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -354,7 +354,7 @@ func (w world) checkOrigin(ctx context.Context, o origin) diagnosis.Check {
 	if err != nil {
 		c.Status, c.Result = diagnosis.Failed, reason(err)
 		if other := w.onlyIPv6(ctx, addr); other != "" && errors.Is(err, socketerr.Refused) {
-			c.Advice = "Something listens at " + other + ": give localhost in place of 127.0.0.1, which finds it there, too."
+			c.Advice = "Something listens at " + other + ": use localhost instead of 127.0.0.1, which also finds it there."
 			return c
 		}
 		c.Advice = "Start the service on " + addr + ", or change the tunnel's local address; visitors are turned away until then."

@@ -173,7 +173,7 @@ func TestDiagnosisHidesTheProxysPassword(t *testing.T) {
 		t.Errorf("without a scheme: got %+v", c)
 	}
 	c = testWorld(nil, map[string]string{"HTTPS_PROXY": "proxy.example:3128", "NO_PROXY": "*"}).checkProxy("relay.example:4433")
-	if c.Status != diagnosis.OK || !strings.Contains(c.Result, "NO_PROXY leads to the relay without it") {
+	if c.Status != diagnosis.OK || !strings.Contains(c.Result, "NO_PROXY bypasses it") {
 		t.Errorf("not for the relay: got %+v", c)
 	}
 	c = testWorld(nil, map[string]string{"ALL_PROXY": "socks5://user:secret@proxy.example:1080"}).checkProxy("")
@@ -215,7 +215,7 @@ func TestDiagnosisTellsTunnelsApart(t *testing.T) {
 	if want := "local_service=ok local_service=failed local_service=failed"; outcomes(got) != want {
 		t.Errorf("got %s, want %s", outcomes(got), want)
 	}
-	if got[1].Advice != "Something listens at [::1]:3000: give localhost in place of 127.0.0.1, which finds it there, too." || !strings.HasPrefix(got[2].Advice, "Start the service") {
+	if got[1].Advice != "Something listens at [::1]:3000: use localhost instead of 127.0.0.1, which also finds it there." || !strings.HasPrefix(got[2].Advice, "Start the service") {
 		t.Errorf("got %+v", got)
 	}
 	many := make([]agent.Tunnel, maxOrigins*2)

@@ -17,7 +17,7 @@ func (s *Server) holdTunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer hold.Release()
-	if err := s.streams.holds.take("%d tunnels are held; let one go first"); err != nil {
+	if err := s.streams.holds.take("%d tunnels are held; release one first"); err != nil {
 		return err
 	}
 	defer s.streams.holds.release()

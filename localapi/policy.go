@@ -30,7 +30,7 @@ func writePolicy(w http.ResponseWriter, p agent.TunnelPolicy) error {
 // checkOnce refuses objects of valid JSON that have a field twice, at any depth.
 func checkOnce(b []byte) error {
 	if name := jsonkeys.Twice(b); name != "" {
-		return invalid(name, name+" is there twice")
+		return invalid(name, name+" is given twice")
 	}
 	return nil
 }

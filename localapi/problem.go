@@ -84,7 +84,7 @@ func problemOf(err error) *problem {
 	var disk *fs.PathError
 	if errors.As(err, &disk) {
 		// Only the operating system's message: the path does not concern a stranger.
-		message = "the daemon could not save it: " + errnoOf(disk.Err) + "; mend that at its state folder and try again"
+		message = "the daemon could not save it: " + errnoOf(disk.Err) + "; fix that in its state folder and try again"
 	}
 	return &problem{status: http.StatusInternalServerError, code: codeInternal, message: message}
 }

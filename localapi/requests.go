@@ -39,7 +39,7 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 			return nil, invalid(name, strconv.Quote(name)+" is not a parameter here; there are "+strings.Join(known, ", "))
 		}
 		if len(all) > 1 {
-			return nil, invalid(name, name+" is there twice")
+			return nil, invalid(name, name+" is given twice")
 		}
 	}
 	return &query{values: values}, nil
@@ -180,7 +180,7 @@ func (s *Server) getRequest(w http.ResponseWriter, r *http.Request) error {
 	}
 	d, ok := s.cfg.Agent.Request(pathID(r), reveal)
 	if !ok {
-		return notFound("request with this id; it may have made room for newer ones")
+		return notFound("request with this id; newer ones may have replaced it")
 	}
 	d.Time = d.Time.UTC()
 	return writeData(w, http.StatusOK, d)

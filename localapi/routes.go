@@ -131,7 +131,7 @@ func withoutConditions(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
 			if r.Header.Get(name) != "" {
-				return invalid(name, name+" is for policies alone; leave it out here")
+				return invalid(name, name+" is for policies only; leave it out here")
 			}
 		}
 		return h(w, r)

@@ -78,7 +78,7 @@ func checkPorts(local, remote *int) error {
 		return invalid("local_port", "local_port is required, 1 to 65535")
 	}
 	if remote != nil && (*remote < 0 || *remote > 65535) {
-		return invalid("remote_port", "remote_port must be 1 to 65535, or 0 to let the relay give one")
+		return invalid("remote_port", "remote_port must be 1 to 65535, or 0 to let the relay choose")
 	}
 	return nil
 }

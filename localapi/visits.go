@@ -68,7 +68,7 @@ func (s *Server) visitTunnel(w http.ResponseWriter, r *http.Request) error {
 	}
 	upgrade := strings.ToLower(r.Header.Get("Upgrade"))
 	if upgrade != upgradeVisit && upgrade != upgradeVisitUDP {
-		return invalid("Upgrade", "ask with the headers Connection: Upgrade and Upgrade: "+upgradeVisit+", or "+upgradeVisitUDP+" for a tunnel of type udp")
+		return invalid("Upgrade", "send the request with the headers Connection: Upgrade and Upgrade: "+upgradeVisit+", or "+upgradeVisitUDP+" for a tunnel of type udp")
 	}
 	if err := s.streams.visits.take("%d visits are open; close one first"); err != nil {
 		return err

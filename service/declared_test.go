@@ -139,9 +139,9 @@ func wantDeclared(t *testing.T, text, mistake string) definition.Tunnel {
 func TestDeclaredTunnelChangesHeaders(t *testing.T) {
 	for text, want := range map[string]string{
 		"request_headers = { x-env = \"prod\", Cookie = \"\" }\n[tunnel.response_headers]\nServer = \"\"\n": "",
-		"\nrequest_headers = { Host = \"a\" }\n":                                                            "adit.toml:5: tunnel[0].request_headers: Host is not changed here; host_header says it",
+		"\nrequest_headers = { Host = \"a\" }\n":                                                            "adit.toml:5: tunnel[0].request_headers: Host is not changed here; use host_header",
 		"response_headers = { \"X Env\" = \"a\" }\n":                                                        "adit.toml:4: tunnel[0].response_headers: \"X Env\" is not the name of a header field",
-		"request_headers = { X-Env = \"a\", x-env = \"b\" }":                                                "adit.toml:4: tunnel[0].request_headers: X-Env is there twice",
+		"request_headers = { X-Env = \"a\", x-env = \"b\" }":                                                "adit.toml:4: tunnel[0].request_headers: X-Env is given twice",
 		"request_headers = { X-Env = \"geheim\\u0007\" }":                                                   "adit.toml:4: tunnel[0].request_headers: the value of X-Env has control characters",
 	} {
 		got := wantDeclared(t, text, want)
@@ -172,11 +172,11 @@ func TestDeclaredVisits(t *testing.T) {
 	const good = "[[visit]]\ntunnel = \"nas/ssh\"\nlisten = \"127.0.0.1:2222\"\n"
 	for text, want := range map[string]string{
 		good: "",
-		good + "[[visit]]\ntunnel = \"nas\"\nlisten = \"2223\"\n":                     "adit.toml:5: visit[1].tunnel: a private tunnel is called CLIENT/NAME, as nas/ssh",
-		good + "[[visit]]\ntype = \"dns\"\ntunnel = \"nas/dns\"\nlisten = \"2223\"\n": "adit.toml:5: visit[1].type: must be tcp or udp, as the tunnel is",
-		good + "[[visit]]\nlisten = \"2222\"\ntunnel = \"nas/rdp\"\n":                 "adit.toml:5: visit[1].listen: another visit listens on 127.0.0.1:2222 already",
-		"[[visit]]\ntunnel = \"nas/ssh\"\nlisten = \"192.168.1.2:22\"\n":              "adit.toml:3: visit[0].listen: must be a loopback address, as 127.0.0.1:2222, which other machines cannot reach",
-		"[[tunnel]]\nname = \"a\"\nlocal_port = 1\n[[visit]]\ntunnel = \"n/s\"\n":     "adit.toml:4: visit[0].listen: must be a port, or an address of this machine with one, as 127.0.0.1:2222",
+		good + "[[visit]]\ntunnel = \"nas\"\nlisten = \"2223\"\n":                     "adit.toml:5: visit[1].tunnel: a private tunnel is called CLIENT/NAME, such as nas/ssh",
+		good + "[[visit]]\ntype = \"dns\"\ntunnel = \"nas/dns\"\nlisten = \"2223\"\n": "adit.toml:5: visit[1].type: must be tcp or udp, the same type as the tunnel",
+		good + "[[visit]]\nlisten = \"2222\"\ntunnel = \"nas/rdp\"\n":                 "adit.toml:5: visit[1].listen: another visit already listens on 127.0.0.1:2222",
+		"[[visit]]\ntunnel = \"nas/ssh\"\nlisten = \"192.168.1.2:22\"\n":              "adit.toml:3: visit[0].listen: must be a loopback address, which other machines cannot reach, such as 127.0.0.1:2222",
+		"[[tunnel]]\nname = \"a\"\nlocal_port = 1\n[[visit]]\ntunnel = \"n/s\"\n":     "adit.toml:4: visit[0].listen: must be a port, or an address of this machine with a port, such as 127.0.0.1:2222",
 	} {
 		file, err := config.Parse("adit.toml", []byte(text))
 		if err != nil {

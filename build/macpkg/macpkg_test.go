@@ -34,7 +34,7 @@ func TestTreeHasEveryFolderOnceAndBeforeItsContent(t *testing.T) {
 			}
 		}
 		if !seen[parent] || seen[f.Path] {
-			t.Errorf("%s: its folder is not before it, or it is there twice", f.Path)
+			t.Errorf("%s: its folder is not before it, or it is given twice", f.Path)
 		}
 		seen[f.Path] = true
 		if want := map[string]uint32{"Library": 0, "Library/LaunchDaemons": 0, "Applications": 80, "Applications/A.app": 80}[f.Path]; f.Dir && f.GID != want && f.Path[0] == 'L' {

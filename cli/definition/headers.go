@@ -40,7 +40,7 @@ func (h *headerFlag) Set(text string) error {
 		return errors.New(`it must be "Name: value", or "Name:" to remove the field`)
 	}
 	if _, twice := h.fields[name]; twice {
-		return fmt.Errorf("%s is there twice", name)
+		return fmt.Errorf("%s is given twice", name)
 	}
 	h.fields[name] = strings.TrimSpace(value)
 	return nil

@@ -51,7 +51,7 @@ func (f *pathFlag) Set(text string) error {
 	p.LocalScheme, p.LocalIP, p.LocalPort = client.LocalScheme(local.scheme), local.ip, local.port
 	for _, o := range f.paths {
 		if o.Path == p.Path {
-			return fmt.Errorf("%s is there twice", p.Path)
+			return fmt.Errorf("%s is given twice", p.Path)
 		}
 	}
 	f.paths = append(f.paths, p)

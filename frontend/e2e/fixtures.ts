@@ -142,7 +142,7 @@ export const someVisits = (): Visit[] => [
     type: 'tcp',
     listen: '127.0.0.1:2222',
     state: 'failed',
-    error: 'cannot listen: bind: address already in use; it is tried again',
+    error: 'cannot listen: bind: address already in use; adit retries automatically',
     connections: { open: 0, total: 0 },
     bytes: { in: 0, out: 0 },
   },
@@ -318,7 +318,8 @@ export const checks: Check[] = [
     status: 'warning',
     tried: 'UDP to relay.example:4433',
     result: 'the session runs over TCP, which is slower on bad networks',
-    advice: 'Let UDP to this port out through the firewall; the session then moves over by itself.',
+    advice:
+      'Allow UDP to this port through the firewall; the session then switches to UDP automatically.',
   },
   {
     name: 'local_service',
@@ -332,7 +333,7 @@ export const checks: Check[] = [
     name: 'local_service',
     status: 'skipped',
     tried: '127.0.0.1:27015, the local service of the tunnel game',
-    result: 'a UDP service does not say whether it is there',
+    result: 'a UDP service does not show whether it is running',
     advice: '',
   },
 ];
@@ -355,7 +356,7 @@ export const speed: SpeedReport = {
     },
   ],
   advice:
-    'This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.',
+    'On this network, UDP is slower than TCP. To use TCP, set transport = "tls" under [session] in adit.toml.',
 };
 
 export const config: Config = {

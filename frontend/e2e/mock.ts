@@ -57,7 +57,8 @@ type Handler = (body: Record<string, unknown>, match: string[], query: URLSearch
 export const goodToken = 'adit_mock0123456789abcdefghij';
 export const refusedToken = 'adit_refused0123456789abcdef';
 /** The daemon's own words for it. */
-const refusedByRelay = 'the relay refused: the auth token is not known here, or was revoked';
+const refusedByRelay =
+  'the relay refused: the relay does not know this auth token, or it was revoked';
 export const unreachableToken = 'adit_unreachable0123456789';
 /** The relay's own words, where its operator does not let a client set policies. */
 const noLeave =

@@ -138,7 +138,7 @@ func Load(dir string) (*File, error) {
 func open(path string) (*os.File, error) {
 	info, err := os.Stat(path) // before it is opened: a pipe waits for a writer
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, &Error{Path: path, Message: "it is not a file: put the configuration in its place, or nothing"}
+		return nil, &Error{Path: path, Message: "it is not a file: replace it with the configuration file, or remove it"}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if target, linkErr := os.Readlink(path); linkErr == nil {

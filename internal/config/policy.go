@@ -46,7 +46,7 @@ func (t Tunnel) PolicyDocument(read func(path string) (string, error)) (json.Raw
 	}
 	document, err := json.Marshal(policy)
 	if err != nil {
-		return nil, errors.New("has a number that is none")
+		return nil, errors.New("has something that is not a number")
 	}
 	return document, nil
 }

@@ -64,7 +64,7 @@ func TestMistakesInAPolicy(t *testing.T) {
 		user("password_file = '" + write("empty", "\n") + "'"):                            "must hold one password and nothing else",
 		user("password_file = '" + write("two", "one\ntwo\n") + "'"):                      "must hold one password and nothing else",
 		user("password_file = '" + write("long", strings.Repeat("x", maxSecret+1)) + "'"): "must hold one password and nothing else",
-		"policy = { rate = nan }\n":                                                       "has a number that is none",
+		"policy = { rate = nan }\n":                                                       "has something that is not a number",
 	} {
 		if _, err := policyOf(t, text).PolicyDocument(ReadSecret); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)

@@ -59,7 +59,7 @@ func (f *File) validateTunnels() error {
 		all += max(t.Ports, 1)
 		switch {
 		case t.Name == "":
-			return f.Mistake("tunnel", i, "name", "is missing: a declared tunnel is known by it")
+			return f.Mistake("tunnel", i, "name", "is missing: each declared tunnel needs one")
 		case names[t.Name]:
 			return f.Mistake("tunnel", i, "name", fmt.Sprintf("another tunnel is called %q already", t.Name))
 		case t.Ports < 0 || t.Ports > portrange.Most:

@@ -18,10 +18,10 @@ func Parse(text string) (netip.AddrPort, error) {
 	}
 	addr, err := netip.ParseAddrPort(text)
 	if err != nil || addr.Port() == 0 {
-		return netip.AddrPort{}, errors.New("must be a port, or an address of this machine with one, as 127.0.0.1:2222")
+		return netip.AddrPort{}, errors.New("must be a port, or an address of this machine with a port, such as 127.0.0.1:2222")
 	}
 	if !addr.Addr().Unmap().IsLoopback() {
-		return netip.AddrPort{}, errors.New("must be a loopback address, as 127.0.0.1:2222, which other machines cannot reach")
+		return netip.AddrPort{}, errors.New("must be a loopback address, which other machines cannot reach, such as 127.0.0.1:2222")
 	}
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), nil
 }

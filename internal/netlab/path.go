@@ -47,7 +47,7 @@ func ParsePath(text string) (Path, error) {
 			return Path{}, fmt.Errorf("path %q: %q is not of the form key=value", text, part)
 		}
 		if seen[key] {
-			return Path{}, fmt.Errorf("path %q: %s is there twice", text, key)
+			return Path{}, fmt.Errorf("path %q: %s is given twice", text, key)
 		}
 		seen[key] = true
 		if err := p.set(key, value); err != nil {

@@ -19,12 +19,12 @@ func Slip(text string, line int, parser string) string {
 	case strings.HasPrefix(parser, "unexpected character") && strings.ContainsAny(at, "“”„«»‘’"):
 		return `it has typographic quotes; write straight ones: "`
 	case strings.HasPrefix(parser, "expected '='") && strings.Contains(key, ":"):
-		return "a key and its value have = between them, not a colon"
+		return "write = between a key and its value, not a colon"
 	case !bare(parser):
 	case strings.HasPrefix(strings.TrimSpace(value), "["):
-		return `put each text in quotes, as ["a", "b"]`
+		return `put each text in quotes, such as ["a", "b"]`
 	case unquoted(value):
-		return `put the value in quotes, as "value"` // not the value itself, which may be a secret
+		return `put the value in quotes, such as "value"` // not the value itself, which may be a secret
 	}
 	return parser
 }

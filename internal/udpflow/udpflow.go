@@ -31,7 +31,7 @@ const (
 )
 
 // ErrOver is the error of a way that ended right away without bringing anything.
-var ErrOver = errors.New("it was over as soon as it had begun: the service behind the tunnel may be down, which its owner finds in adit's log")
+var ErrOver = errors.New("it ended as soon as it began: the service behind the tunnel may be down; its owner can check adit's log")
 
 // Way is where a sender's packets go.
 type Way interface {

@@ -106,7 +106,7 @@ func (c *Client) visit(ctx context.Context, tunnel, upgrade string) (VisitConn, 
 func visitPath(tunnel string) (string, error) {
 	client, name, ok := strings.Cut(strings.TrimPrefix(tunnel, "adit://"), "/")
 	if !ok || client == "" || name == "" || strings.Contains(name, "/") {
-		return "", &Error{Status: http.StatusBadRequest, Code: ErrorCodeInvalidParameter, Field: "tunnel", Message: "a private tunnel is called CLIENT/NAME, as nas/ssh"}
+		return "", &Error{Status: http.StatusBadRequest, Code: ErrorCodeInvalidParameter, Field: "tunnel", Message: "a private tunnel is called CLIENT/NAME, such as nas/ssh"}
 	}
 	return api + "/visits/" + url.PathEscape(client) + "/" + url.PathEscape(name), nil
 }

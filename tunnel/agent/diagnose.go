@@ -42,13 +42,13 @@ func (a *Agent) checkState() diagnosis.Check {
 	err := a.state.Try()
 	a.saving.Unlock()
 	if err != nil {
-		c.Status, c.Result, c.Advice = diagnosis.Failed, err.Error(), "Give the account that adit runs as the right to write there, or free some space."
+		c.Status, c.Result, c.Advice = diagnosis.Failed, err.Error(), "Let the account that runs adit write there, or free some space."
 	}
 	a.mu.Lock()
 	notices := strings.Join(a.notices, "; ")
 	a.mu.Unlock()
 	if err == nil && notices != "" {
-		c.Status, c.Result, c.Advice = diagnosis.Warning, notices, "Look into the file that was kept in "+filepath.Clean(a.cfg.StateDir)+"."
+		c.Status, c.Result, c.Advice = diagnosis.Warning, notices, "Look at the file that was kept in "+filepath.Clean(a.cfg.StateDir)+"."
 	}
 	return c
 }

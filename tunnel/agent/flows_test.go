@@ -31,7 +31,7 @@ func silentUDP(t *testing.T) (r *fakeRelay, a *Agent, tun Tunnel, number uint32)
 // The owner of a service whose answers are too long for visitors who may be forged
 // learns why nothing comes: at the flow, and once from the log and the relay.
 func TestAnswersThatAreNotPassedOnAreTold(t *testing.T) {
-	const withheld = "an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification"
+	const withheld = "an answer was dropped: it is too long for a visitor whose address may be forged; the relay's operator can allow more with udp_amplification"
 	r, a, tun, number := silentUDP(t)
 	send := func(kind wire.FlowKind) {
 		t.Helper()

@@ -64,7 +64,7 @@ func TestHeadersAreClaimed(t *testing.T) {
 	var no *refusal.Error
 	refused := wire.ChangeHeaders(map[string]string{"Content-Length": "1"})
 	if _, err := a.Change(t.Context(), web.ID, definition.Patch{RequestHeaders: &refused}); !errors.As(err, &no) || no.Field != "request_headers" ||
-		no.Message != "request_headers: Content-Length cannot be changed: it belongs to the connection, or the relay answers for it" {
+		no.Message != "request_headers: Content-Length cannot be changed: it belongs to the connection, or the relay sets it" {
 		t.Errorf("got %v", err)
 	}
 	// The second time they are what the state folder has.
@@ -85,7 +85,7 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	r.does("another")
 	a, _ := configured(t, r, Config{})
 	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
-	const want = "the relay refused: the relay is of a version that cannot change headers; publish it with its headers as they are, or ask its operator to update it"
+	const want = "the relay refused: the relay is too old to change headers; publish the tunnel without header changes, or ask its operator to update it"
 	changes := wire.ChangeHeaders(map[string]string{"X-Env": "prod"})
 	var no *refusal.Error
 	if _, err := a.Change(t.Context(), web.ID, definition.Patch{RequestHeaders: &changes}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "request_headers" || no.Message != want {

@@ -46,7 +46,7 @@ func (a *Agent) Hold(id string) (Hold, error) {
 	case t == nil:
 		return Hold{}, notFound(id)
 	case !t.spec.Held:
-		return Hold{}, refusal.Invalid("held", "the tunnel %s was not created with it, so it stays without being held", id)
+		return Hold{}, refusal.Invalid("held", "the tunnel %s was not created with it, so it stays even if nothing holds it", id)
 	}
 	t.holders.count++
 	t.holders.had = true

@@ -91,11 +91,11 @@ func TestPathsThatAreRefused(t *testing.T) {
 		path definition.Path
 		want string
 	}{
-		{"", definition.Path{Path: "/api/", LocalPort: 1}, `the path "/api/" must not end with /; without it, what is below it is meant, too`},
+		{"", definition.Path{Path: "/api/", LocalPort: 1}, `the path "/api/" must not end with /; without it, everything below is included as well`},
 		{"", definition.Path{Path: "/api"}, "local_port of /api must be 1 to 65535"},
 		{"", definition.Path{Path: "/api", LocalPort: 65536}, "local_port of /api must be 1 to 65535"},
 		{"", definition.Path{Path: "/api", LocalPort: 1, LocalScheme: "ftp"}, "local_scheme of /api must be one of http, https, h2c"},
-		{"", definition.Path{Path: "/api", LocalPort: 1, HostHeader: "a b"}, "host_header of /api must be a host name, with a port if need be"},
+		{"", definition.Path{Path: "/api", LocalPort: 1, HostHeader: "a b"}, "host_header of /api must be a host name, with or without a port"},
 		{"", definition.Path{Path: "/api", LocalPort: 1, LocalIP: "a b"}, `local_ip of /api: "a b" is neither an IP address nor a host name`},
 		{"", definition.Path{Path: "/api", LocalPort: 37271}, "local_ip of /api: it is adit's own"},
 		{"", definition.Path{Path: "/api", LocalPort: 80, LocalIP: "169.254.169.254"}, "local_ip of /api: 169.254.169.254 is an address at which clouds give out credentials; adit does not publish it"},
@@ -126,7 +126,7 @@ func TestARelayThatKnowsNoPathsIsNotAsked(t *testing.T) {
 	r.does(wire.FeatureHeaders)
 	a, _ := configured(t, r, Config{})
 	web := mustCreate(t, a, definition.Tunnel{LocalPort: 80, Domain: "shop"})
-	const want = "the relay refused: the relay is of a version that cannot lead paths to services of their own; publish it without paths, or ask its operator to update it"
+	const want = "the relay refused: the relay is too old to send paths to their own services; publish it without paths, or ask its operator to update it"
 	paths := []definition.Path{{Path: "/api", LocalPort: 8080}}
 	var no *refusal.Error
 	if _, err := a.Change(t.Context(), web.ID, definition.Patch{Paths: &paths}); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "paths" || no.Message != want {

@@ -48,7 +48,7 @@ func (a *Agent) SetPolicy(ctx context.Context, id string, document json.RawMessa
 	}
 	defer a.turn.Unlock()
 	if a.declaresPolicy(id) {
-		return TunnelPolicy{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "adit.toml says who is let in to this tunnel; change it there", Field: "id"}
+		return TunnelPolicy{}, &refusal.Error{Code: refusal.CodeInvalidParameter, Message: "adit.toml sets who may visit this tunnel; change it there", Field: "id"}
 	}
 	p, err := a.askPolicy(ctx, id, func(ctx context.Context, c *control.Client) (wire.Policy, string, error) {
 		return c.SetPolicy(ctx, id, document, expected)

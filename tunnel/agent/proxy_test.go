@@ -18,7 +18,7 @@ func TestProxyAtFaultIsNamed(t *testing.T) {
 	defer refuses.Close()
 	host := strings.TrimPrefix(refuses.URL, "http://")
 	for _, test := range []struct{ name, value, want string }{
-		{"no address", "http://me:s3cret@proxy:port", "HTTPS_PROXY is set to what is no address such as http://proxy.example:3128; correct it and restart adit"},
+		{"no address", "http://me:s3cret@proxy:port", "HTTPS_PROXY is not an address such as http://proxy.example:3128; correct it and restart adit"},
 		{"refuses", "http://me:s3cret@" + host, "the proxy " + host + " of HTTPS_PROXY or ALL_PROXY does not lead to the relay at relay.example:4433: it answered 407 Proxy Authentication Required"},
 		{"not there", "http://127.0.0.1:1", "the proxy 127.0.0.1:1 of HTTPS_PROXY or ALL_PROXY does not lead to the relay at relay.example:4433: nothing answers there"},
 	} {

@@ -84,7 +84,7 @@ func (a *Agent) restore() error {
 	given := saved.Tunnels
 	var elsewhere bool
 	if a.login, elsewhere, err = restored(saved.Auth, a.cfg.AuthToken, a.cfg.ClientID, a.started); err != nil {
-		a.standing.lastError = fmt.Sprintf("the configured token is of no use: %v; configure one anew", err)
+		a.standing.lastError = fmt.Sprintf("the configured token cannot be used: %v; configure a new one", err)
 		a.log.Error("token is of no use", "error", err)
 	}
 	if elsewhere {

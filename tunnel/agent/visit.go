@@ -66,7 +66,7 @@ func (a *Agent) Invitations(ctx context.Context) ([]Invitation, error) {
 	defer cancel()
 	l, err := a.sessionWith(ctx, wire.FeatureInvitations, &refusal.Error{
 		Code:    refusal.CodeRelayRejected,
-		Message: "the relay is of a version that does not tell which private tunnels may be visited; ask its operator to update it",
+		Message: "the relay is too old to list the private tunnels that you may visit; ask its operator to update it",
 	})
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (a *Agent) private(ctx context.Context, tunnel string) (l *live, client, na
 	}
 	l, err = a.sessionWith(ctx, wire.FeaturePrivate, &refusal.Error{
 		Code:    refusal.CodeRelayRejected,
-		Message: "the relay is of a version that knows no private tunnels; ask its operator to update it",
+		Message: "the relay is too old for private tunnels; ask its operator to update it",
 	})
 	return l, client, name, err
 }
@@ -126,7 +126,7 @@ func (d dialer) DialPrivate(ctx context.Context, tunnel string) (link.Stream, er
 	if errors.Is(err, link.ErrReset) { // and its reset has overtaken the relay's answer
 		return nil, &refusal.Error{
 			Code:    refusal.CodeRelayRejected,
-			Message: fmt.Sprintf("%s/%s broke the connection before it said anything; ask whose it is whether its local service runs", client, name),
+			Message: fmt.Sprintf("%s/%s closed the connection before it sent anything; ask its owner whether its local service is running", client, name),
 		}
 	}
 	if err != nil {
@@ -156,14 +156,14 @@ func (d dialer) DialPrivateUDP(ctx context.Context, tunnel string, answer func([
 	if !l.Control.Can(wire.FeaturePrivateUDP) {
 		return nil, &refusal.Error{
 			Code:    refusal.CodeRelayRejected,
-			Message: "the relay is of a version that knows private tunnels of type tcp alone; ask its operator to update it",
+			Message: "the relay is too old for private tunnels of any type but tcp; ask its operator to update it",
 		}
 	}
 	stream, number, err := l.Control.VisitUDP(ctx, client, name)
 	if errors.Is(err, link.ErrReset) {
 		return nil, &refusal.Error{
 			Code:    refusal.CodeRelayRejected,
-			Message: fmt.Sprintf("the relay ended the visit of %s/%s at once; ask whose it is, or the relay's operator, whether its policy lets you in now", client, name),
+			Message: fmt.Sprintf("the relay ended the visit of %s/%s immediately; ask its owner or the relay's operator whether its policy lets you in now", client, name),
 		}
 	}
 	if err != nil {

@@ -42,14 +42,14 @@ func proxyFor(cfg *httpproxy.Config, all, addr string) (*url.URL, error) {
 	case err != nil || used == nil: // NO_PROXY
 		return nil, err
 	case wrong != nil:
-		return nil, &ProxyError{Err: fmt.Errorf("%s is set to what is %w", variable, wrong)}
+		return nil, &ProxyError{Err: fmt.Errorf("%s is %w", variable, wrong)}
 	}
 	return via, nil
 }
 
 // ErrProxyAddress says that a proxy's address is invalid. It omits the address, which may contain a
 // password.
-var ErrProxyAddress = errors.New("no address such as http://proxy.example:3128")
+var ErrProxyAddress = errors.New("not an address such as http://proxy.example:3128")
 
 // ParseProxy parses a proxy address in the format of HTTPS_PROXY. Without a scheme, it is the
 // address of an HTTP proxy.

@@ -193,7 +193,7 @@ func TestProxyThatIsNoAddress(t *testing.T) {
 			}
 			via, err := proxyFor(&httpproxy.Config{HTTPSProxy: https}, all, "relay.example:4433")
 			var at *ProxyError
-			if !errors.As(err, &at) || at.Proxy != "" || !strings.HasPrefix(at.Error(), variable+" is set to what is no address") || strings.Contains(at.Error(), "s3cret") {
+			if !errors.As(err, &at) || at.Proxy != "" || !strings.HasPrefix(at.Error(), variable+" is not an address") || strings.Contains(at.Error(), "s3cret") {
 				t.Errorf("%s=%s: got %v, %v, want an error that names the variable alone", variable, value, via, err)
 			}
 			if via, err := proxyFor(&httpproxy.Config{HTTPSProxy: https, NoProxy: "relay.example"}, all, "relay.example:4433"); via != nil || err != nil {

@@ -155,7 +155,7 @@ func (s *session) placePort(ctx context.Context, p placing, face routing.Face) (
 		if !ports.Has(c.RemotePort) {
 			return nil, &wire.Problem{
 				Code: wire.CodeForbidden, Field: "remote_port",
-				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or none, and the relay gives one", c.Type, ports.First, ports.Last),
+				Message: fmt.Sprintf("ports of type %s are %d to %d here; choose one of them, or leave the port out and the relay gives one", c.Type, ports.First, ports.Last),
 			}
 		}
 		if err := mayHavePort(p.scope, c.RemotePort); err != nil {

@@ -54,7 +54,7 @@ func (r *Relay) lapsed(s *session, c store.Client, now time.Time) bool {
 	case c.Expired(now):
 		r.dismiss(s, expiredReason(c), expiredRetry)
 	case !c.Takes(s.secret, now):
-		r.dismiss(s, "the auth token was replaced by a newer one, and works no longer", 0)
+		r.dismiss(s, "the auth token was replaced by a newer one, and no longer works", 0)
 	default:
 		return false
 	}

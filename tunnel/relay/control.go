@@ -91,15 +91,15 @@ func (s *session) refuse(w http.ResponseWriter, err error) {
 	var p *wire.Problem
 	if !errors.As(err, &p) {
 		s.relay.log.Warn("control plane", "client", s.client.Name, "error", err)
-		p = &wire.Problem{Code: wire.CodeUnavailable, Message: "something went wrong there, which the relay's log tells; ask its operator"}
+		p = &wire.Problem{Code: wire.CodeUnavailable, Message: "something went wrong at the relay; ask its operator, who can find the cause in its log"}
 		if bucket.IsAway(err) {
 			p.Message = "the relay's store did not answer in time; try again in a moment"
 		}
 		if bucket.IsFull(err) || bucket.IsAway(err) && s.relay.store.Condition() == store.Full {
-			p.Message = "the relay's store has no room left; ask its operator to make some"
+			p.Message = "the relay's store is full; ask its operator to free some space"
 		}
 		if errors.Is(err, bucket.ErrLost) {
-			p.Message = "this node of the relay has lost its store, and can change nothing until its operator has brought a backup back"
+			p.Message = "this node of the relay has lost its store, and cannot change anything until its operator restores a backup"
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -193,13 +193,13 @@ func (s *session) authenticate(h wire.Hello) error {
 		return &wire.Problem{Code: wire.CodeUnavailable, Message: "this node of the relay is cut off from its store, and cannot tell whether the auth token is good"}
 	}
 	if !ok {
-		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is not known here, or was revoked"}
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the relay does not know this auth token, or it was revoked"}
 	}
 	if client.Expired(time.Now()) {
 		return &wire.Problem{Code: wire.CodeUnauthorized, Message: expiredReason(client), RetryAfter: expiredRetry}
 	}
 	if h.ClientID != "" && h.ClientID != client.ID && !strings.EqualFold(h.ClientID, client.Name) {
-		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token is of another client than the client id says", Field: "client_id"}
+		return &wire.Problem{Code: wire.CodeUnauthorized, Message: "the auth token belongs to another client than the client id says", Field: "client_id"}
 	}
 	if h.Beside != "" && h.Beside == s.relay.id {
 		return &wire.Problem{Code: wire.CodeHere, Message: "the agent has a session with this node already"}

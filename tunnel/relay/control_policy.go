@@ -133,7 +133,7 @@ func (s *session) putPolicy(ctx context.Context, target string, document json.Ra
 	case !s.mayEdit(target):
 		return errOperators
 	case !s.relay.trail.leave(s.client.ID):
-		return &wire.Problem{Code: wire.CodeLimit, Message: "this client has changed very much in a short time; try again in a minute"}
+		return &wire.Problem{Code: wire.CodeLimit, Message: "this client has made too many changes in a short time; try again in a minute"}
 	}
 	ctx = s.acting(ctx)
 	end, err := s.relay.ledger.Begin(ctx, "policy of "+names.Shown(target))

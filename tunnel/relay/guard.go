@@ -43,7 +43,7 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 	switch {
 	case err != nil:
 		s.relay.log.Error("the policy of what a tunnel had cannot be read", "target", target, "error", err)
-		return &wire.Problem{Code: wire.CodeForbidden, Field: fieldPolicy, Message: "the relay cannot read who is let in to this tunnel; set it anew, or ask the relay's operator"}
+		return &wire.Problem{Code: wire.CodeForbidden, Field: fieldPolicy, Message: "the relay cannot read this tunnel's policy; set it again, or ask the relay's operator"}
 	case before != nil:
 		document = before
 	}
@@ -51,7 +51,7 @@ func (s *session) guard(ctx context.Context, target string, p placing) error {
 		return nil
 	}
 	if !s.scope().OwnPolicies {
-		return wire.Forbidden(fieldPolicy, "the relay's operator has not let this client say who is let in; ask for `adit relay client set %s --own_policies` at the relay", s.client.Name)
+		return wire.Forbidden(fieldPolicy, "the relay's operator does not let this client choose its visitors; ask for `adit relay client set %s --own_policies` at the relay", s.client.Name)
 	}
 	err = s.putPolicy(ctx, target, document, nil)
 	var no *wire.Problem

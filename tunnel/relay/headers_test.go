@@ -304,12 +304,12 @@ func TestHeaderClaimsAreChecked(t *testing.T) {
 		kind, request, response string // JSON
 		field, want             string
 	}{
-		{"http", `{"Content-Length":"1"}`, `{}`, "request_headers", "request_headers: Content-Length cannot be changed: it belongs to the connection, or the relay answers for it"},
+		{"http", `{"Content-Length":"1"}`, `{}`, "request_headers", "request_headers: Content-Length cannot be changed: it belongs to the connection, or the relay sets it"},
 		{"https", `{"X-Env":"a\r\nX-Evil: b"}`, `{}`, "request_headers", "request_headers: the value of X-Env has control characters"},
 		{"http", `{"X-Env: a\r\nX-Evil":"b"}`, `{}`, "request_headers", `request_headers: "X-Env: a\r\nX-Evil" is not the name of a header field`},
 		{"http", `{}`, `{"Server":"a\nb"}`, "response_headers", "response_headers: the value of Server has control characters"},
-		{"http", `{}`, `{"alt-svc":null}`, "response_headers", "response_headers: Alt-Svc cannot be changed: it belongs to the connection, or the relay answers for it"},
-		{"http", `{"x-env":"a","X-Env":"b"}`, `{}`, "request_headers", "request_headers: X-Env is there twice"},
+		{"http", `{}`, `{"alt-svc":null}`, "response_headers", "response_headers: Alt-Svc cannot be changed: it belongs to the connection, or the relay sets it"},
+		{"http", `{"x-env":"a","X-Env":"b"}`, `{}`, "request_headers", "request_headers: X-Env is given twice"},
 		{"tcp", `{}`, `{"Server":""}`, "response_headers", "a tunnel of type tcp has no headers to change; give it no changes of headers"},
 		{"tls", `{"X-Env":"a"}`, `{}`, "request_headers", "a tunnel of type tls has no headers to change; give it no changes of headers"},
 		{"http", `["X-Env"]`, `{}`, "", "the request's body does not parse"},

@@ -126,7 +126,7 @@ func (s *session) giveWay(target, key string) {
 	if err := s.release(context.Background(), key, kept); err != nil { // which does not involve the store
 		s.relay.log.Warn("take a tunnel away", "client", s.client.Name, "key", key, "error", err)
 	}
-	s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: faceName(t.face) + " is another's by now; choose another"})
+	s.tell(wire.Event{Type: wire.EventClaimLost, Key: key, Reason: faceName(t.face) + " now belongs to another client; choose another"})
 }
 
 // reclaim claims the targets of tunnels that run here without a claim. That happens if

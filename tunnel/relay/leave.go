@@ -101,7 +101,7 @@ func (r *Relay) rebalance(ctx context.Context) {
 			r.log.Info("agent is asked to move to another node", "client", s.client.Name, "instance", s.hello.Instance)
 			list := r.members.ForAgent()
 			list = list[:max(0, len(list)-1)] // not this one
-			s.tell(wire.Event{Type: wire.EventDrain, Reason: "another node of the relay has less to do", Nodes: list, Addresses: addresses(list)})
+			s.tell(wire.Event{Type: wire.EventDrain, Reason: "another node of the relay is less busy", Nodes: list, Addresses: addresses(list)})
 		}
 	}
 }

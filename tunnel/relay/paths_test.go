@@ -392,9 +392,9 @@ func TestPathClaimsAreChecked(t *testing.T) {
 		t.Errorf("features: %v", a.welcome.Features)
 	}
 	for _, c := range []struct{ kind, paths, want string }{
-		{"http", `[{"path":"/api/"}]`, `paths: the path "/api/" must not end with /; without it, what is below it is meant, too`},
-		{"https", `[{"path":"/api"},{"path":"/api","strip":true}]`, `paths: the path /api is there twice`},
-		{"https", `[{"path":"/api","host_header":"a b"}]`, `paths: host_header of /api: "a b" is not a host; write a name or an address, as app.local or 192.0.2.1:8080`},
+		{"http", `[{"path":"/api/"}]`, `paths: the path "/api/" must not end with /; without it, everything below is included as well`},
+		{"https", `[{"path":"/api"},{"path":"/api","strip":true}]`, `paths: the path /api is given twice`},
+		{"https", `[{"path":"/api","host_header":"a b"}]`, `paths: host_header of /api: "a b" is not a host; write a name or an address, such as app.local or 192.0.2.1:8080`},
 		{"tcp", `[{"path":"/api"}]`, `a tunnel of type tcp has no paths; give it none`},
 		{"tls", `[{"path":"/api"}]`, `a tunnel of type tls has no paths; give it none`},
 	} {

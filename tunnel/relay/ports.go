@@ -82,7 +82,7 @@ func (r *Relay) portRefused(face routing.Face, had bool, err error) *wire.Proble
 	p := &wire.Problem{Field: fieldOf(face)}
 	switch {
 	case errors.Is(err, socketerr.InUse) && had:
-		p.Code, p.Message = wire.CodeUnavailable, "another program on the relay's machine has "+faceName(face)+" now, which this tunnel keeps; it is tried again by itself: ask the relay's operator, or choose another port"
+		p.Code, p.Message = wire.CodeUnavailable, "another program on the relay's machine has "+faceName(face)+" now, which this tunnel keeps; the relay retries automatically: ask the relay's operator, or choose another port"
 	case errors.Is(err, socketerr.InUse):
 		p.Code, p.Message = wire.CodeTaken, faceName(face)+" is in use on the relay's machine; choose another"
 	case errors.Is(err, socketerr.NotAllowed):

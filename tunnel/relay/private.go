@@ -48,7 +48,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	ep := s.relay.edge.Private(r.Context(), claims.TargetPrivate(client, name), guest)
 	if ep == nil {
 		// The answer is the same in all cases, so that nobody learns which tunnels exist.
-		return wire.Forbidden("", "there is no private tunnel %s/%s that runs now and lets this client in; ask whose it is to start it, and to name %s among its visitors", client, name, s.client.Name)
+		return wire.Forbidden("", "there is no private tunnel %s/%s that is running and lets this client in; ask its owner to start it, and to add %s to its visitors", client, name, s.client.Name)
 	}
 	if asks {
 		w.Header().Set(wire.HeaderType, ep.Type)
@@ -57,7 +57,7 @@ func (s *session) serveVisit(w http.ResponseWriter, r *http.Request) error {
 	}
 	packets := upgrade == wire.UpgradeVisitUDP
 	if packets != (ep.Type == wire.TypeUDP) {
-		return wire.Invalid("type", "the private tunnel %s/%s is of type %s; visit it as such", client, name, ep.Type)
+		return wire.Invalid("type", "the private tunnel %s/%s is of type %s; visit it with that type", client, name, ep.Type)
 	}
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -65,7 +65,7 @@ func (r *Relay) prove(ctx context.Context, c store.Client, scope scope.Scope, wa
 // given back.
 func (r *Relay) proved(ctx context.Context, p store.Proof) (err error) {
 	if !r.trail.leave(p.ClientID) {
-		return &wire.Problem{Code: wire.CodeUnavailable, Field: "domain", Message: "this client has proved very many names in a short time; the relay takes one a minute now"}
+		return &wire.Problem{Code: wire.CodeUnavailable, Field: "domain", Message: "this client has proved too many names in a short time; the relay now accepts one a minute"}
 	}
 	client, _ := r.store.Clients.ByID(p.ClientID)
 	ctx = audit.WithActor(ctx, audit.Actor{Kind: audit.KindClient, Name: client.Name})

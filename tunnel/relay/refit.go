@@ -28,7 +28,7 @@ func (s *session) refit(scope scope.Scope) {
 	for key, face := range faces {
 		err := s.relay.fits(scope, face)
 		if err == nil && surplus[tunnelID{s.hello.Instance, key}] {
-			err = wire.Forbidden("", "the relay's operator bounds the tunnels that this client has at once, to %d; stop another first, or ask the operator for more", scope.Tunnels)
+			err = wire.Forbidden("", "the relay's operator limits the tunnels that this client has at the same time to %d; stop another first, or ask the operator for more", scope.Tunnels)
 		}
 		if err == nil {
 			continue

@@ -35,15 +35,15 @@ func TestRefusalsSayWhatToDoNext(t *testing.T) {
 		want  string
 	}{
 		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "taken"}, "the name taken.relay.test is taken by another client; choose another"},
-		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "api.taken.relay.test"}, "the name taken.relay.test is taken by another client, and so are those above and under it; choose another"},
+		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "api.taken.relay.test"}, "the name taken.relay.test is taken by another client, and so are the names above and below it; choose another"},
 		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "mine"}, "the name mine.relay.test is taken by another tunnel of this client; choose another, or delete that tunnel"},
 		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "many"}, "the name many.relay.test is in use in another mode; choose that mode, or another name or port"},
 		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "relay.test"}, "relay.test is the relay's own name; choose another"},
 		{free, wire.Claim{Type: wire.TypeHTTP, Domain: "a.example"}, "a.example is not under the relay's domain relay.test; choose a name that is, or ask the relay's operator"},
 		{free, wire.Claim{Type: wire.TypeHTTP, RemotePort: 80}, "a tunnel of type http has no public port of its own; give it none"},
-		{free, wire.Claim{Type: wire.TypeHTTP, HostHeader: "a b"}, `"a b" is not a host; write a name or an address, as app.local or 192.0.2.1:8080`},
+		{free, wire.Claim{Type: wire.TypeHTTP, HostHeader: "a b"}, `"a b" is not a host; write a name or an address, such as app.local or 192.0.2.1:8080`},
 		{free, wire.Claim{Type: wire.TypeUDP}, "the relay gives no ports to tunnels of type udp; ask its operator for some"},
-		{free, wire.Claim{Type: wire.TypeTCP, RemotePort: last + 1}, fmt.Sprintf("ports of type tcp are %d to %d here; choose one of them, or none, and the relay gives one", first, last)},
+		{free, wire.Claim{Type: wire.TypeTCP, RemotePort: last + 1}, fmt.Sprintf("ports of type tcp are %d to %d here; choose one of them, or leave the port out and the relay gives one", first, last)},
 		{bound, wire.Claim{Type: wire.TypeHTTPS}, "this client may have tunnels of the types http, tcp; choose one of them, or ask the relay's operator"},
 		{bound, wire.Claim{Type: wire.TypeHTTP, Domain: "other"}, "this client may have the names shop, shop-*, not other.relay.test; choose one of them, or ask the relay's operator"},
 		{bound, wire.Claim{Type: wire.TypeTCP, RemotePort: last}, fmt.Sprintf("this client may have the ports %d, not %d; choose one of them, or ask the relay's operator", first, last)},
@@ -61,7 +61,7 @@ func TestRefusalsSayWhatToDoNext(t *testing.T) {
 		agent *fakeAgent
 		want  string
 	}{
-		{bound, "this client has as many tunnels as it may have at once, 1 of 1; stop one first, or ask the relay's operator for more"},
+		{bound, "this client has reached its limit of tunnels, 1 of 1; stop one first, or ask the relay's operator for more"},
 		{free, "an agent may have at most 3 tunnels here; stop one first, or ask the relay's operator for more"},
 	} {
 		if _, err := c.agent.claim("k", wire.Claim{Type: wire.TypeHTTP, Mode: wire.ModeStandard}, ""); err == nil || !strings.HasSuffix(err.Error(), c.want) {
@@ -92,7 +92,7 @@ func TestRefusalsOfAFailureSayWhoseItIs(t *testing.T) {
 		want string
 	}{
 		{fmt.Errorf("store claims: %w", context.DeadlineExceeded), "the relay's store did not answer in time; try again in a moment"},
-		{errors.New("a secret"), "something went wrong there, which the relay's log tells; ask its operator"},
+		{errors.New("a secret"), "something went wrong at the relay; ask its operator, who can find the cause in its log"},
 	} {
 		w := httptest.NewRecorder()
 		s.refuse(w, c.err)

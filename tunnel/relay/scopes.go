@@ -37,7 +37,7 @@ func (s *session) within(scope scope.Scope, key string, c wire.Claim) (placed fu
 	}
 	placed, n := s.relay.coming.enter(s, key, scope.Tunnels)
 	if placed == nil {
-		return nil, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has as many tunnels as it may have at once, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
+		return nil, &wire.Problem{Code: wire.CodeLimit, Message: fmt.Sprintf("this client has reached its limit of tunnels, %d of %d; stop one first, or ask the relay's operator for more", n, max(scope.Tunnels, 0))}
 	}
 	return placed, nil
 }
@@ -181,7 +181,7 @@ func (s *session) stillApart(ctx context.Context, scope scope.Scope, face routin
 
 // takenBeside refuses a name because another client has one above or under it.
 func takenBeside(other string) error {
-	return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are those above and under it; choose another"}
+	return &wire.Problem{Code: wire.CodeTaken, Field: "domain", Message: "the name " + other + " is taken by another client, and so are the names above and below it; choose another"}
 }
 
 // taking holds the names under the relay's domain that clients are about to have. A name

@@ -98,11 +98,11 @@ var controlProtocols = func() (p http.Protocols) {
 func (r *Relay) serve(life context.Context, ls link.Session) {
 	named, ok := r.strangers.enter(ls.RemoteAddr(), func() {
 		r.task(func() {
-			ls.Close("too many sessions have not named themselves, and this one did not in time; try again")
+			ls.Close("too many sessions are waiting to identify themselves, and this one did not do so in time; try again")
 		})
 	})
 	if !ok {
-		ls.Close("too many sessions from this address have not named themselves; try again later")
+		ls.Close("too many sessions from this address are waiting to identify themselves; try again later")
 		return
 	}
 	defer named()
@@ -167,7 +167,7 @@ func (r *Relay) join(s *session) *wire.Problem {
 	case errors.Is(err, roster.ErrClosed):
 		return shuttingDown()
 	case errors.Is(err, roster.ErrFull):
-		return &wire.Problem{Code: wire.CodeLimit, Message: "the relay has too many agents connected; ask its operator for more room"}
+		return &wire.Problem{Code: wire.CodeLimit, Message: "the relay has too many agents connected; ask its operator to allow more"}
 	case err != nil:
 		return &wire.Problem{Code: wire.CodeLimit, Message: "the client has too many agents connected; end one, or ask the relay's operator for more"}
 	}

@@ -95,7 +95,7 @@ func (s *session) serveSpeedUp(w http.ResponseWriter, r *http.Request) error {
 // measured begins a measurement.
 func (s *session) measured(w http.ResponseWriter, r *http.Request) error {
 	if s.agent.Account.Stopped() {
-		return &wire.Problem{Code: wire.CodeForbidden, Message: "the client has used up its bytes of this month"}
+		return &wire.Problem{Code: wire.CodeForbidden, Message: "the client has used up its traffic for this month"}
 	}
 	w.Header().Set("Connection", "close") // its deadlines go with the stream
 	now, control := time.Now(), http.NewResponseController(w)

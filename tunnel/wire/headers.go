@@ -123,11 +123,11 @@ func (c HeaderChanges) Check(d Direction) error {
 		case !httpguts.ValidHeaderFieldName(f.name):
 			return fmt.Errorf("%q is not the name of a header field", name)
 		case i > 0 && list[i-1].name == f.name:
-			return fmt.Errorf("%s is there twice", name)
+			return fmt.Errorf("%s is given twice", name)
 		case d == Requests && f.name == "Host":
-			return fmt.Errorf("%s is not changed here; host_header says it", name)
+			return fmt.Errorf("%s is not changed here; use host_header", name)
 		case fixed(f.name, d):
-			return fmt.Errorf("%s cannot be changed: it belongs to the connection, or the relay answers for it", name)
+			return fmt.Errorf("%s cannot be changed: it belongs to the connection, or the relay sets it", name)
 		case !httpguts.ValidHeaderFieldValue(f.value):
 			return fmt.Errorf("the value of %s has control characters", name)
 		case strings.Trim(f.value, " \t") != f.value:

@@ -63,12 +63,12 @@ func TestHeadersThatCannotBeChanged(t *testing.T) {
 	for i := range MaxHeaders + 1 {
 		many[fmt.Sprintf("X-%d", i)] = "v"
 	}
-	const connection = "cannot be changed: it belongs to the connection, or the relay answers for it"
+	const connection = "cannot be changed: it belongs to the connection, or the relay sets it"
 	type both struct{ request, response string } // what is said; empty: it may
 	for name, want := range map[string]both{
 		"X-Api-Key": {}, "Authorization": {}, "Cookie": {}, "Content-Type": {}, "X_Env": {}, "User-Agent": {},
 		"Set-Cookie": {}, "Strict-Transport-Security": {}, "Access-Control-Allow-Origin": {}, "Server": {},
-		"host":                     {"Host is not changed here; host_header says it", ""},
+		"host":                     {"Host is not changed here; use host_header", ""},
 		"content-length":           {"Content-Length " + connection, "Content-Length " + connection},
 		"Content_Length":           {"Content_length " + connection, "Content_length " + connection},
 		"Transfer-Encoding":        {"Transfer-Encoding " + connection, "Transfer-Encoding " + connection},
@@ -112,7 +112,7 @@ func TestHeadersThatCannotBeChanged(t *testing.T) {
 		"the value of X-Two has control characters":              ChangeHeaders(map[string]string{"X-Two": "a\x7f"}),
 		"the value of X-Env begins or ends with white space":     ChangeHeaders(map[string]string{"X-Env": " a"}),
 		"the value of X-End begins or ends with white space":     ChangeHeaders(map[string]string{"X-End": "\t"}),
-		"X-Env is there twice":                                   ChangeHeaders(map[string]string{"X-Env": "a", "x-env": "a"}),
+		"X-Env is given twice":                                   ChangeHeaders(map[string]string{"X-Env": "a", "x-env": "a"}),
 		"there must be at most 32 fields":                        ChangeHeaders(many),
 		"names and values must have at most 8192 bytes together": ChangeHeaders(map[string]string{"X-Env": strings.Repeat("x", MaxHeaderBytes-4)}),
 	} {
@@ -122,7 +122,7 @@ func TestHeadersThatCannotBeChanged(t *testing.T) {
 	}
 	var twice HeaderChanges
 	if err := json.Unmarshal([]byte(`{"X-Env":"a","X-Env":"b"}`), &twice); err != nil || twice.Check(Requests) == nil {
-		t.Errorf("a name that is there twice passes: %v, %v", twice, err)
+		t.Errorf("a name that is given twice passes: %v, %v", twice, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func CheckPaths(paths []string) error {
 			return err
 		}
 		if seen[path] {
-			return fmt.Errorf("the path %s is there twice", path)
+			return fmt.Errorf("the path %s is given twice", path)
 		}
 		seen[path] = true
 	}
@@ -56,9 +56,9 @@ func checkPath(path string) error {
 	case !strings.HasPrefix(path, "/"):
 		return fmt.Errorf("the path %q must begin with /", path)
 	case path == "/":
-		return fmt.Errorf("the path / is not one; what no path has goes to the tunnel's own local service")
+		return fmt.Errorf("/ cannot be a path; requests that match no path go to the tunnel's own local service")
 	case strings.HasSuffix(path, "/"):
-		return fmt.Errorf("the path %q must not end with /; without it, what is below it is meant, too", path)
+		return fmt.Errorf("the path %q must not end with /; without it, everything below is included as well", path)
 	case strings.ContainsAny(path, "?#"):
 		return fmt.Errorf("the path %q must be without a query", path)
 	}

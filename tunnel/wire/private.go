@@ -75,7 +75,7 @@ func ParsePrivate(text string) (client, name string, err error) {
 	rest = strings.TrimSuffix(strings.TrimPrefix(rest, privateScheme), "/")
 	client, name, ok := strings.Cut(rest, "/")
 	if !ok || !clientName.MatchString(client) || !ValidPrivateName(name) {
-		return "", "", errors.New("a private tunnel is called CLIENT/NAME, as nas/ssh")
+		return "", "", errors.New("a private tunnel is called CLIENT/NAME, such as nas/ssh")
 	}
 	return client, name, nil
 }
@@ -90,10 +90,10 @@ func CheckVisitors(visitors []string) error {
 			if len(v) > 64 {
 				v = strings.ToValidUTF8(v[:64], "") + "…"
 			}
-			return fmt.Errorf("%q is not the name of a client; write names as the relay has them, or * for all of its clients", v)
+			return fmt.Errorf("%q is not the name of a client; write the names that clients have at the relay, or * for all its clients", v)
 		}
 		if slices.Contains(visitors[:i], v) {
-			return fmt.Errorf("%s is there twice", v)
+			return fmt.Errorf("%s is given twice", v)
 		}
 	}
 	return nil

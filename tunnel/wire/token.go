@@ -56,7 +56,7 @@ func ParseToken(text string) (Token, error) {
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(body)
 	if err != nil && strings.Trim(body, tokenAlphabet) != "" {
-		return Token{}, tokenError("it has characters that do not belong there")
+		return Token{}, tokenError("it has characters that a token cannot have")
 	}
 	if err != nil {
 		return Token{}, tokenError("a part of it is missing or mistyped")

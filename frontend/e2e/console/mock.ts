@@ -166,7 +166,7 @@ export class ConsoleMock {
       if (!this.session.signed_in && !/^(session|setup)$/.test(path))
         throw new Refusal(401, 'unauthorized', 'sign in');
       if (this.session.role === 'viewer' && req.method !== 'GET' && path !== 'session')
-        throw new Refusal(403, 'forbidden', 'this asks for an administrator');
+        throw new Refusal(403, 'forbidden', 'this needs an administrator');
       if (this.away.includes(asked))
         throw new Refusal(503, 'unavailable', 'the store does not answer');
       const body = text ? (JSON.parse(text) as Body) : {};

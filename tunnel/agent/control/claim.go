@@ -20,43 +20,43 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 		}
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: field,
-			Message: "the relay is of a version that cannot change headers; publish it with its headers as they are, or ask its operator to update it",
+			Message: "the relay is too old to change headers; publish the tunnel without header changes, or ask its operator to update it",
 		}
 	}
 	if len(want.Paths) > 0 && !c.Can(wire.FeaturePaths) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "paths",
-			Message: "the relay is of a version that cannot lead paths to services of their own; publish it without paths, or ask its operator to update it",
+			Message: "the relay is too old to send paths to their own services; publish it without paths, or ask its operator to update it",
 		}
 	}
 	if wildcard.Is(want.Domain) && !c.Can(wire.FeatureWildcards) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "domain",
-			Message: "the relay is of a version that cannot give a tunnel all names below one; choose a single name, or ask its operator to update it",
+			Message: "the relay is too old to give a tunnel all names below a domain; choose a single name, or ask its operator to update it",
 		}
 	}
 	if want.Mode == wire.ModePrivate && !c.Can(wire.FeaturePrivate) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "mode",
-			Message: "the relay is of a version that knows no private tunnels; choose another mode, or ask its operator to update it",
+			Message: "the relay is too old for private tunnels; choose another mode, or ask its operator to update it",
 		}
 	}
 	if want.Mode == wire.ModePrivate && want.Type == wire.TypeUDP && !c.Can(wire.FeaturePrivateUDP) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "type",
-			Message: "the relay is of a version that knows private tunnels of type tcp alone; choose that, or ask its operator to update it",
+			Message: "the relay is too old for private tunnels of any type but tcp; choose tcp, or ask its operator to update it",
 		}
 	}
 	if len(want.Policy) > 0 && !c.Can(wire.FeaturePolicies) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "policy",
-			Message: "the relay is of a version that cannot close a tunnel to strangers from the beginning; publish it without a password or other policy, or ask its operator to update it",
+			Message: "the relay is too old to restrict who visits a tunnel from the start; publish it without a password or other policy, or ask its operator to update it",
 		}
 	}
 	if want.PolicyHolds && !c.Can(wire.FeaturePolicyHolds) {
 		return wire.Grant{}, &wire.Problem{
 			Code: wire.CodeInvalid, Field: "policy",
-			Message: "the relay is of a version that cannot hold a tunnel to a declared policy; set the policy otherwise, or ask its operator to update it",
+			Message: "the relay is too old for policies declared in adit.toml; set the policy in another way, or ask its operator to update it",
 		}
 	}
 	var g wire.Grant
@@ -64,9 +64,9 @@ func (c *Client) Claim(ctx context.Context, key string, want wire.Claim) (wire.G
 	switch {
 	case err != nil:
 	case len(g.EndpointID)+len(g.Domain)+len(g.PublicURL) > maxGrant:
-		err = &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is longer than an address can be"}
+		err = &wire.Problem{Code: wire.CodeInvalid, Message: "the address that it gives the tunnel is too long"}
 	case !isPublic(g.PublicURL):
-		err = &wire.Problem{Code: wire.CodeInvalid, Message: "what it gives the tunnel is no public URL"}
+		err = &wire.Problem{Code: wire.CodeInvalid, Message: "the address that it gives the tunnel is not a public URL"}
 	}
 	return g, err
 }

@@ -134,7 +134,7 @@ func (c *Client) Hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) 
 	if h.ClientID != "" && w.ClientID != h.ClientID {
 		return w, &wire.Problem{
 			Code: wire.CodeForbidden, Field: "client_id",
-			Message: fmt.Sprintf("the token is of the client %s, not of %s", refusal.Clip(w.ClientID), h.ClientID),
+			Message: fmt.Sprintf("the token belongs to the client %s, not of %s", refusal.Clip(w.ClientID), h.ClientID),
 		}
 	}
 	c.features = w.Features

@@ -116,7 +116,7 @@ func Describe(err error, addr string) string {
 		}
 		return relay + " refused: " + p.Message
 	case errors.Is(err, link.ErrUntrusted):
-		return relay + " is not the one that the token names; if it was set up anew, ask its operator for a new token, and if not, see what answers in its place: a proxy that opens TLS, or this network's login page"
+		return relay + " is not the one that the token names; if it was set up again, ask its operator for a new token; if not, check what answers in its place: a proxy that opens TLS, or this network's login page"
 	case errors.As(err, &proxy):
 		if proxy.Proxy == "" {
 			return proxy.Error() + "; correct it and restart adit"
@@ -133,7 +133,7 @@ func Describe(err error, addr string) string {
 	case errors.Is(err, link.ErrForgotten):
 		return relay + " was restarted, or could not reach this machine for a while; trying again"
 	case errors.Is(err, socketerr.Refused):
-		return "nothing answers for " + relay + "; it may be down, or the port is another"
+		return "nothing answers for " + relay + "; it may be down, or the port may be wrong"
 	case errors.Is(err, socketerr.NetworkUnreachable), errors.Is(err, socketerr.HostUnreachable), errors.Is(err, socketerr.NetworkDown):
 		return "there is no way to " + relay + "; check the network"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

@@ -31,7 +31,7 @@ func (c *Client) policy(ctx context.Context, method, key string, document json.R
 	header, err := c.callWith(ctx, expected, method, wire.PathPolicy+url.PathEscape(key), in, &p)
 	var no *refused
 	if errors.As(err, &no) && no.status == http.StatusNotFound {
-		err = &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to tell its policies; ask its operator to update it"}
+		err = &refusal.Error{Code: refusal.CodeRelayRejected, Message: "the relay is too old to show its policies; ask its operator to update it"}
 	}
 	return p, header.Get("ETag"), err
 }

@@ -58,7 +58,7 @@ func (spec Tunnel) Normalize(guard origin.Guard) (Tunnel, *refusal.Error) {
 	case !slices.Contains(knownTypes, spec.Type):
 		return spec, refusal.Invalid("type", "%q is not known; it must be one of %s", refusal.Clip(spec.Type), strings.Join(knownTypes, ", "))
 	case spec.Held && !spec.Ephemeral:
-		return spec, refusal.Invalid("held", "is for ephemeral tunnels only; others outlive whoever made them")
+		return spec, refusal.Invalid("held", "is for ephemeral tunnels only; other tunnels stay when the program that created them ends")
 	case !slices.Contains(knownModes, spec.Mode):
 		return spec, refusal.Invalid("mode", "%q is not known; it must be one of %s", refusal.Clip(spec.Mode), strings.Join(knownModes, ", "))
 	case spec.LocalPort < 1 || spec.LocalPort > 65535:
@@ -72,11 +72,11 @@ func (spec Tunnel) Normalize(guard origin.Guard) (Tunnel, *refusal.Error) {
 	case !port && spec.RemotePort != 0:
 		return spec, refusal.Invalid("remote_port", "is for tcp and udp tunnels only")
 	case spec.RemotePort < 0 || spec.RemotePort > 65535:
-		return spec, refusal.Invalid("remote_port", "must be 1 to 65535, or 0 for one that the relay gives")
+		return spec, refusal.Invalid("remote_port", "must be 1 to 65535, or 0 to let the relay choose")
 	case !web && spec.HostHeader != "":
 		return spec, refusal.Invalid("host_header", "is for http and https tunnels only")
 	case spec.HostHeader != "" && !validHostHeader(spec.HostHeader):
-		return spec, refusal.Invalid("host_header", "must be a host name, with a port if need be")
+		return spec, refusal.Invalid("host_header", "must be a host name, with or without a port")
 	case !slices.Contains([]string{"", "v1", "v2"}, spec.ProxyProtocol):
 		return spec, refusal.Invalid("proxy_protocol", "must be v1 or v2, or empty for none")
 	case spec.ProxyProtocol != "" && spec.Type == wire.TypeUDP:

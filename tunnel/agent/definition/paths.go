@@ -35,7 +35,7 @@ func normalPaths(guard origin.Guard, paths []Path, web bool) ([]Path, *refusal.E
 		case !slices.Contains(knownSchemes, p.LocalScheme):
 			return paths, refusal.Invalid("paths", "local_scheme of %s must be one of %s", p.Path, strings.Join(knownSchemes, ", "))
 		case p.HostHeader != "" && !validHostHeader(p.HostHeader):
-			return paths, refusal.Invalid("paths", "host_header of %s must be a host name, with a port if need be", p.Path)
+			return paths, refusal.Invalid("paths", "host_header of %s must be a host name, with or without a port", p.Path)
 		}
 		host, err := normalHost(guard, p.LocalIP, p.LocalPort)
 		if err != nil {

@@ -28,7 +28,7 @@ func checkPrivate(spec Tunnel) (Tunnel, *refusal.Error) {
 	}
 	spec.Domain = strings.ToLower(strings.TrimSpace(spec.Domain))
 	if spec.Domain != "" && !wire.ValidPrivateName(spec.Domain) {
-		return spec, refusal.Invalid("domain", "%q must be one label in mode private, as ssh", refusal.Clip(spec.Domain))
+		return spec, refusal.Invalid("domain", "%q must be one label in mode private, such as ssh", refusal.Clip(spec.Domain))
 	}
 	visitors := make([]string, len(spec.Visitors))
 	for i, v := range spec.Visitors {

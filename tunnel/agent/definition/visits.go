@@ -30,7 +30,7 @@ func CheckVisits(specs []Visit) ([]Visit, error) {
 		case i == maxVisits:
 			no = refusal.Invalid("", "there must be at most %d visits", maxVisits)
 		case slices.ContainsFunc(out, func(o Visit) bool { return o.Listen == spec.Listen && o.Type == spec.Type }):
-			no = refusal.Invalid("listen", "another visit listens on %s already", spec.Listen)
+			no = refusal.Invalid("listen", "another visit already listens on %s", spec.Listen)
 		}
 		if no != nil {
 			return nil, &DeclareError{Index: i, Err: no}
@@ -50,7 +50,7 @@ func normalVisit(spec Visit) (Visit, *refusal.Error) {
 		spec.Type = wire.TypeTCP
 	case wire.TypeTCP, wire.TypeUDP:
 	default:
-		return spec, refusal.Invalid("type", "must be tcp or udp, as the tunnel is")
+		return spec, refusal.Invalid("type", "must be tcp or udp, the same type as the tunnel")
 	}
 	addr, err := loopback.Parse(spec.Listen)
 	if err != nil {

@@ -44,7 +44,7 @@ func Transports(ctx context.Context, dial func(context.Context, link.DialConfig)
 	try := func(over link.Transport) Check { return transport(ctx, dial, token, addr, over) }
 	udp, tls := try(link.DTLS), try(link.TLS)
 	if udp.Status == Warning && tls.Status != OK { // both fail, so UDP is not the reason
-		udp.Advice = "TLS does not reach the relay either: see whether it runs, and whether this machine has a network."
+		udp.Advice = "TLS does not reach the relay either: check whether it is running, and whether this machine has a network."
 	}
 	return []Check{udp, tls}
 }
@@ -61,14 +61,14 @@ func transport(ctx context.Context, dial func(context.Context, link.DialConfig) 
 	session, err := dial(ctx, link.DialConfig{Relay: addr, Fingerprint: token.Fingerprint, Transport: over})
 	if err != nil {
 		c.Status, c.Result = Failed, control.Describe(err, addr)
-		c.Advice = "See whether the relay runs, and whether a firewall is in the way."
+		c.Advice = "Check whether the relay is running, and whether a firewall blocks it."
 		switch {
 		case errors.Is(err, link.ErrUntrusted):
 			c.Advice = "Ask the relay's operator for a new token, and do not use this network for secrets until you know who answered."
 		case errors.Is(err, link.ErrNoRelay):
-			c.Advice = "See whether a browser is shown a login page in this network, and ask the relay's operator whether its port is right."
+			c.Advice = "Check whether a browser shows a login page on this network, and ask the relay's operator whether its port is right."
 		case over == link.DTLS:
-			c.Status, c.Advice = Warning, "The network lets no UDP through to the relay's port; adit uses TLS then, which is slower on lossy networks."
+			c.Status, c.Advice = Warning, "The network blocks UDP to the relay's port; adit then uses TLS, which is slower on lossy networks."
 		}
 		return c
 	}
@@ -92,7 +92,7 @@ func Answer(ctx context.Context, s *session.Session) Check {
 	defer cancel()
 	begin := time.Now()
 	if err := s.Control.Ping(ctx); err != nil {
-		c.Status, c.Result, c.Advice = Failed, control.Describe(err, s.Addr), "Run `adit reconnect`, and see whether the relay runs if that does not help."
+		c.Status, c.Result, c.Advice = Failed, control.Describe(err, s.Addr), "Run `adit reconnect`; if that does not help, check whether the relay is running."
 		return c
 	}
 	c.Result = "answered in " + span.Text(time.Since(begin))

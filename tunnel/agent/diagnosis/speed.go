@@ -65,7 +65,7 @@ func (w Way) trial(ctx context.Context, s *Speed) {
 		s.measure(ctx, l)
 		l.End("a measurement of speed is over")
 	case w.Joining.Over == link.DTLS && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrTimeout)):
-		s.Error = "no UDP gets through to the relay at " + w.Addr
+		s.Error = "UDP does not reach the relay at " + w.Addr
 	default:
 		s.Error = control.Describe(err, w.Addr)
 	}
@@ -112,11 +112,11 @@ func speedAdvice(dtls, tls Speed, set link.Transport) string {
 	}
 	switch udp, tcp := dtls.PerSecond, tls.PerSecond; {
 	case slower(udp, tcp) && set != link.TLS: // a session that is over TLS now goes back
-		return `This network lets less through by UDP than by TCP. With transport = "tls" under [session] in adit.toml adit uses TCP.`
+		return `On this network, UDP is slower than TCP. To use TCP, set transport = "tls" under [session] in adit.toml.`
 	case slower(tcp, udp) && set == link.TLS:
-		return `This network lets more through by UDP than by TCP. With transport = "auto" under [session] in adit.toml adit uses UDP.`
+		return `On this network, UDP is faster than TCP. To use UDP, set transport = "auto" under [session] in adit.toml.`
 	case slower(tcp, udp) && tls.InUse:
-		return "This network lets more through by UDP than by TCP. Run `adit reconnect`, which begins with UDP."
+		return "On this network, UDP is faster than TCP. Run `adit reconnect`, which tries UDP first."
 	}
 	return ""
 }

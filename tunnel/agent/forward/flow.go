@@ -23,7 +23,7 @@ const (
 )
 
 // errWithheld is why a visitor of a udp tunnel did not get all answers.
-var errWithheld = errors.New("an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification")
+var errWithheld = errors.New("an answer was dropped: it is too long for a visitor whose address may be forged; the relay's operator can allow more with udp_amplification")
 
 // flowKey identifies a visitor of a udp tunnel within a session.
 type flowKey struct{ endpoint, number uint32 }

@@ -167,7 +167,7 @@ func (d *Dialer) Dial(ctx context.Context, s Service, header []byte, http2 bool)
 	}
 	if err != nil {
 		if errors.Is(err, socketerr.Refused) && d.onlyIPv6(ctx, s) {
-			return nil, fmt.Errorf("nothing listens at the local address %s, but something does at [::1]:%d; give localhost in place of 127.0.0.1", s, s.Port)
+			return nil, fmt.Errorf("nothing listens at the local address %s, but something does at [::1]:%d; use localhost instead of 127.0.0.1", s, s.Port)
 		}
 		return nil, s.Unreached(err)
 	}

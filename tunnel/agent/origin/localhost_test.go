@@ -60,7 +60,7 @@ func TestAServiceAtTheOtherLoopbackIsTold(t *testing.T) {
 		guard Guard
 		want  string
 	}{
-		{Guard{}, "nothing listens at the local address " + at + ", but something does at " + ln.Addr().String() + "; give localhost in place of 127.0.0.1"},
+		{Guard{}, "nothing listens at the local address " + at + ", but something does at " + ln.Addr().String() + "; use localhost instead of 127.0.0.1"},
 		{own, "nothing listens at the local address " + at},
 	} {
 		d := &Dialer{Timeout: 5 * time.Second, Guard: c.guard}

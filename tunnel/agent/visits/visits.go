@@ -239,7 +239,7 @@ func describeListen(err error) string {
 	if op := new(net.OpError); errors.As(err, &op) {
 		err = op.Err
 	}
-	return "cannot listen: " + err.Error() + "; it is tried again"
+	return "cannot listen: " + err.Error() + "; adit retries automatically"
 }
 
 // serve leads connections from ln to the tunnel, until ctx ends or ln fails.

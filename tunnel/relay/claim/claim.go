@@ -40,7 +40,7 @@ func Check(c *wire.Claim) error {
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(c.Domain), "."))
 	if c.HostHeader != "" && !validHost(c.HostHeader) {
-		return wire.Invalid("host_header", "%q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
+		return wire.Invalid("host_header", "%q is not a host; write a name or an address, such as app.local or 192.0.2.1:8080", visible.Clip(c.HostHeader, 128))
 	}
 	keepScheme(&c.Scheme)
 	for i := range c.Paths {
@@ -88,7 +88,7 @@ func checkPaths(c *wire.Claim) error {
 	}
 	for _, p := range c.Paths {
 		if p.HostHeader != "" && !validHost(p.HostHeader) {
-			return wire.Invalid("paths", "paths: host_header of %s: %q is not a host; write a name or an address, as app.local or 192.0.2.1:8080", p.Path, visible.Clip(p.HostHeader, 128))
+			return wire.Invalid("paths", "paths: host_header of %s: %q is not a host; write a name or an address, such as app.local or 192.0.2.1:8080", p.Path, visible.Clip(p.HostHeader, 128))
 		}
 	}
 	c.Paths = slices.SortedFunc(slices.Values(c.Paths), func(a, b wire.ClaimPath) int { return wire.ComparePaths(a.Path, b.Path) })

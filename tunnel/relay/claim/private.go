@@ -47,11 +47,11 @@ func checkPrivate(c *wire.Claim) error {
 	}
 	switch {
 	case c.Type != wire.TypeTCP && c.Type != wire.TypeUDP:
-		return wire.Invalid("type", "a private tunnel is of type tcp, which carries http as well, or udp; choose one of these")
+		return wire.Invalid("type", "a private tunnel must be of type udp or tcp, which also carries http; choose one of these")
 	case c.RemotePort != 0:
 		return wire.Invalid("remote_port", "a private tunnel has no public port; give it none")
 	case c.Domain != "" && !wire.ValidPrivateName(c.Domain):
-		return wire.Invalid("domain", "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens")
+		return wire.Invalid("domain", "a private tunnel's domain is one label, such as ssh: letters, digits and inner hyphens")
 	}
 	if err := wire.CheckVisitors(c.Visitors); err != nil {
 		return wire.Invalid("visitors", "visitors: %v", err)

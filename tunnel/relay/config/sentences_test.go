@@ -31,7 +31,7 @@ func TestAConfigurationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 		"acme = 1":                                   `, line 1: acme must be a table, as [acme]`,
 		"domain = a.test":                            `, line 1, column 10: this is not TOML: `,
 		"domain = “a.test”":                          `, line 1, column 10: this is not TOML: it has typographic quotes; write straight ones: "`,
-		"domain: a.test":                             `, line 1, column 7: this is not TOML: a key and its value have = between them, not a colon`,
+		"domain: a.test":                             `, line 1, column 7: this is not TOML: write = between a key and its value, not a colon`,
 		"public-host = \"a\"":                        `, line 1: there is no key "public-host"; did you mean "public_host"?`,
 		"[limits]\nudp_flows = 99999999999999999999": `, line 2, column 13: this number is too large here; write a smaller one`,
 		"[limits]\nidle_time = 60":                   `, line 2: limits.idle_time must be a duration in quotes, as "30s"`,

@@ -139,7 +139,7 @@ func (c *Console) put(ctx context.Context, key string, v any, rev uint64) (bool,
 func (c *Console) newAccount(ctx context.Context, name, role, password string) (record, error) {
 	switch {
 	case !accountName.MatchString(name):
-		return record{}, invalid("name", "a name has 1 to 64 small letters, digits, - and _, and begins and ends with a letter or digit")
+		return record{}, invalid("name", "a name has 1 to 64 lower-case letters, digits, - and _, and begins and ends with a letter or digit")
 	case role != RoleAdministrator && role != RoleViewer:
 		return record{}, invalid("role", "role must be administrator or viewer")
 	case len(c.accounts()) >= maxAccounts:

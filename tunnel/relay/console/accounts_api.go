@@ -207,7 +207,7 @@ func (c *Console) confirmTOTP(w http.ResponseWriter, r *http.Request, who who) e
 	_, err := c.change(r.Context(), who.account, func(a *record) error {
 		step, ok := checkTOTP(a.Pending, plainCode(q.Code), time.Now(), 0)
 		if !ok {
-			return invalid("code", "the code does not fit; is the clock of the phone right?")
+			return invalid("code", "the code is wrong; is the phone's clock right?")
 		}
 		a.TOTP, a.Pending, a.Step, a.Recovery = a.Pending, "", step, kept
 		return nil

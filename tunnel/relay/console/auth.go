@@ -49,8 +49,8 @@ func (w who) may(n need) bool {
 var (
 	errUnauthorized = &Error{http.StatusUnauthorized, "unauthorized", "sign in, or send an API token or the admin token as Bearer", ""}
 	errToken        = &Error{http.StatusUnauthorized, "unauthorized", "the token is wrong, was deleted or has expired", ""}
-	errTries        = &Error{http.StatusTooManyRequests, "too_many_tries", "too many wrong tries came from here; wait a moment", ""}
-	errForbidden    = &Error{http.StatusForbidden, "forbidden", "this asks for an administrator", ""}
+	errTries        = &Error{http.StatusTooManyRequests, "too_many_tries", "too many wrong attempts came from here; wait a moment", ""}
+	errForbidden    = &Error{http.StatusForbidden, "forbidden", "this needs an administrator", ""}
 	errScope        = &Error{http.StatusForbidden, "forbidden", "this API token may not do this", ""}
 	errNoAccount    = &Error{http.StatusForbidden, "forbidden", "this is for people who are signed in with an account of their own", ""}
 )

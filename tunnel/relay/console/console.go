@@ -197,17 +197,17 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, bucket.ErrConflict):
 		e = errBusy
 	case errors.Is(err, bucket.ErrLost):
-		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS has lost what the relay kept there: this node serves on what it knows, and can change nothing until it is restarted, after a restore", ""}
+		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS has lost what the relay kept there: this node goes on with what it knows, and cannot change anything until it is restarted after a restore", ""}
 	case bucket.IsFull(err):
-		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS has no room for it; make some at its servers, or raise the limits of the relay's account or streams there", ""}
+		e = &Error{http.StatusServiceUnavailable, "unavailable", "NATS is full; free some space on its servers, or raise the limits of the relay's account or streams there", ""}
 	case bucket.IsAway(err):
 		c.log.Warn("console: the store did not answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		e = &Error{http.StatusServiceUnavailable, "unavailable", "the store did not answer in time; try again in a moment", ""}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			e.Message = "the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure"
+			e.Message = "the store did not answer in time, so it is not known whether this was done, or it may still be done; do it again to be sure"
 		}
 		if c.cfg.Relay.StoreCondition() == "full" {
-			e.Message = "the relay's store has no room for it; make some on the disk of its data folder, or of its NATS servers, and do it again to be sure"
+			e.Message = "the relay's store is full; free some space on the disk of its data folder or on its NATS servers, then do this again to be sure"
 		}
 	default:
 		c.log.Error("console", "method", r.Method, "path", r.URL.Path, "error", err)

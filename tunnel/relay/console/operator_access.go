@@ -158,7 +158,7 @@ func (c *Console) liveAccess(w http.ResponseWriter, r *http.Request) error {
 	}
 	if c.live.Add(1) > maxLive {
 		c.live.Add(-1)
-		return &Error{http.StatusTooManyRequests, "too_many_readers", "too many read the events live; close one", ""}
+		return &Error{http.StatusTooManyRequests, "too_many_readers", "too many live readers of events are open; close one", ""}
 	}
 	defer c.live.Add(-1)
 	ctx, end := context.WithCancel(r.Context())

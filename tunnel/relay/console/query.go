@@ -27,7 +27,7 @@ func readQuery(r *http.Request, known ...string) (*query, error) {
 			return nil, invalid(name, "%s is not known", name)
 		}
 		if len(all) > 1 {
-			return nil, invalid(name, "%s is there twice", name)
+			return nil, invalid(name, "%s is given twice", name)
 		}
 	}
 	return &query{Values: values}, nil
@@ -81,7 +81,7 @@ func (q *query) status() int {
 			return n
 		}
 	}
-	q.fail("status", "status must be a status as 404, or 4xx")
+	q.fail("status", "status must be a status such as 404 or 4xx")
 	return 0
 }
 
@@ -92,7 +92,7 @@ func (q *query) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		q.fail(name, "%s must be a time as 2026-11-01T00:00:00Z", name)
+		q.fail(name, "%s must be a time such as 2026-11-01T00:00:00Z", name)
 	}
 	return t
 }

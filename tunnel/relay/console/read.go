@@ -32,7 +32,7 @@ func read(r *http.Request, v any) error {
 		return badJSON("something follows the JSON document")
 	}
 	if name := jsonkeys.Twice(first); name != "" {
-		return invalid(name, "%s is there twice", name)
+		return invalid(name, "%s is given twice", name)
 	}
 	dec = json.NewDecoder(bytes.NewReader(first))
 	dec.DisallowUnknownFields()
@@ -51,13 +51,13 @@ func misfit(err error) error {
 	case errors.As(err, &kind):
 		return invalid(kind.Field, "%s: must not be a JSON %s", kind.Field, kind.Value)
 	case errors.As(err, &when):
-		return invalid("", "%q is not a time as 2026-11-01T00:00:00Z", when.Value)
+		return invalid("", "%q is not a time such as 2026-11-01T00:00:00Z", when.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
 		return invalid(name, "there is no field %s", name)
 	}
-	return invalid("", "a time must be a text as 2026-11-01T00:00:00Z") // no other type parses its own JSON
+	return invalid("", "a time must be a string such as 2026-11-01T00:00:00Z") // no other type parses its own JSON
 }
 
 func badJSON(message string) error {

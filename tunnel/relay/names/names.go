@@ -107,7 +107,7 @@ func (r Rules) Full(domain string) (string, error) {
 	case !Valid(base):
 		return "", wire.Invalid("domain", "%q is not a domain name; names of other scripts are written in their xn-- form", domain)
 	case all && base == r.Domain:
-		return "", wire.Forbidden("domain", "%s would be the names of all clients; choose a name below, as *.shop.%s", domain, r.Domain)
+		return "", wire.Forbidden("domain", "%s would take the names of all clients; choose a name below it, such as *.shop.%s", domain, r.Domain)
 	case !all && r.own(domain):
 		return "", OwnError(domain)
 	}

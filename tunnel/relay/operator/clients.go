@@ -29,7 +29,7 @@ func clientError(name string, err error) error {
 	case errors.Is(err, store.ErrName):
 		return bad(http.StatusBadRequest, "invalid_parameter", "name", "%v", store.ErrName)
 	case errors.Is(err, store.ErrRevoked):
-		return bad(http.StatusBadRequest, "invalid_parameter", "name", "the client %s is revoked; add it anew", name)
+		return bad(http.StatusBadRequest, "invalid_parameter", "name", "the client %s is revoked; add it again", name)
 	case errors.Is(err, bucket.ErrNotFound):
 		return bad(http.StatusNotFound, "not_found", "", "there is no client named %s", name)
 	}

@@ -61,7 +61,7 @@ func (o *Operator) BeginChange(ctx context.Context, what string) (end func(error
 	end, err = o.cfg.Ledger.Begin(ctx, what)
 	if errors.Is(err, ledger.ErrFull) {
 		return nil, bad(http.StatusServiceUnavailable, "unavailable", "",
-			"the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment")
+			"the audit log is unavailable, and too many changes wait for it, so nothing was changed; try again in a moment")
 	}
 	return end, err
 }

@@ -127,7 +127,7 @@ func (o *Operator) Explain(q console.Question) (console.Explanation, error) {
 	now := time.Now()
 	if q.At != "" {
 		if now, err = time.Parse(time.RFC3339, q.At); err != nil {
-			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "at", "%q is not a time as 2026-11-01T00:00:00Z", q.At)
+			return console.Explanation{}, bad(http.StatusBadRequest, "invalid_parameter", "at", "%q is not a time such as 2026-11-01T00:00:00Z", q.At)
 		}
 	}
 	e := console.Explanation{

@@ -48,7 +48,7 @@ func (e *ChangedError) Error() string {
 type LedError struct{ Target, Wildcard string }
 
 func (e *LedError) Error() string {
-	return fmt.Sprintf("%s is led by the tunnel of %s, whose policy is the one for it; change that, or give the name a tunnel of its own first", names.Shown(e.Target), e.Wildcard)
+	return fmt.Sprintf("%s is served by the tunnel of %s, whose policy applies to it; change that policy, or give the name its own tunnel first", names.Shown(e.Target), e.Wildcard)
 }
 
 // Tag identifies a version of a policy by the time it was set. That belongs to the policy

@@ -78,11 +78,11 @@ func nameRule(name string) (string, error) {
 	case strings.EqualFold(prefix+":", fingerprintPrefix):
 		sum = strings.ToLower(strings.ReplaceAll(sum, ":", ""))
 		if b, err := hex.DecodeString(sum); err != nil || len(b) != sha256.Size {
-			return "", fmt.Errorf("%q is no fingerprint: sha256: and 64 hexadecimal digits", name)
+			return "", fmt.Errorf("%q is not a fingerprint: write sha256: and 64 hexadecimal digits", name)
 		}
 		return fingerprintPrefix + sum, nil
 	case strings.HasPrefix(name, "@") && !emailRule.MatchString(name):
-		return "", fmt.Errorf("%q is not all of a domain as @example.com", name)
+		return "", fmt.Errorf("%q is not a whole domain such as @example.com", name)
 	}
 	return name, nil
 }
@@ -104,7 +104,7 @@ func parseAuthorities(text string) ([]*x509.Certificate, error) {
 		case c.Version < 3:
 			return nil, fmt.Errorf("the certificate at place %d is of an old version (v%d), which does not say whether it is an authority's", i+1, c.Version)
 		case !c.IsCA && string(c.RawSubject) != string(c.RawIssuer):
-			return nil, fmt.Errorf("the certificate at place %d is no authority's: put in the one that issued it, and this one's fingerprint among the names", i+1)
+			return nil, fmt.Errorf("the certificate at place %d is not an authority's: give the certificate that issued it, and add the fingerprint of this one to the names", i+1)
 		}
 	}
 	return list, nil
@@ -120,9 +120,9 @@ func parsePEM(text string, most int) ([]*x509.Certificate, error) {
 		}
 		switch {
 		case strings.Contains(block.Type, "PRIVATE KEY"):
-			return nil, errors.New("has a private key in it, which is its owner's alone: give the certificates only")
+			return nil, errors.New("contains a private key, which only its owner should have: give the certificates only")
 		case block.Type != "CERTIFICATE":
-			return nil, fmt.Errorf("has a %q in it where certificates are wanted", block.Type)
+			return nil, fmt.Errorf("has a %q in it where only certificates belong", block.Type)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -136,7 +136,7 @@ func parsePEM(text string, most int) ([]*x509.Certificate, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, errors.New("has no certificate as PEM: text that begins with -----BEGIN CERTIFICATE-----")
+		return nil, errors.New("has no PEM certificate: text that begins with -----BEGIN CERTIFICATE-----")
 	}
 	return list, nil
 }

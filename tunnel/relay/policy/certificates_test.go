@@ -244,11 +244,11 @@ func TestClientCertificateFaults(t *testing.T) {
 	}
 	const authorities = "client_certificates.authorities"
 	for text, want := range map[string]string{
-		"": "no certificate", "ca.pem": "no certificate", private: "private key", home.PEM() + private: "private key",
+		"": "no PEM certificate", "ca.pem": "no PEM certificate", private: "private key", home.PEM() + private: "private key",
 		strings.Repeat(" ", maxAuthorityText+1): "more than 64 KiB", many.String(): "more than 16",
 		"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n":                 "cannot be read",
 		"-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n": "CERTIFICATE REQUEST",
-		certtest.PEM(home.Client(t, "phone").Certificate...):                             "no authority's",
+		certtest.PEM(home.Client(t, "phone").Certificate...):                             "not an authority's",
 	} {
 		doc, _ := json.Marshal(map[string]any{"client_certificates": map[string]any{"authorities": text}})
 		_, err := Parse(doc)

@@ -51,13 +51,13 @@ func parseMinute(text string) (int, bool) {
 // check converts the days to lower case and returns the first fault.
 func (h *Hours) check() error {
 	if h.Zone == "Local" {
-		return &FieldError{"hours.zone", "must be a time zone as Europe/Berlin"}
+		return &FieldError{"hours.zone", "must be a time zone such as Europe/Berlin"}
 	}
 	if _, err := time.LoadLocation(h.Zone); err != nil {
-		return &FieldError{"hours.zone", fmt.Sprintf("%q is not a time zone as Europe/Berlin", h.Zone)}
+		return &FieldError{"hours.zone", fmt.Sprintf("%q is not a time zone such as Europe/Berlin", h.Zone)}
 	}
 	if len(h.Open) == 0 {
-		return &FieldError{"hours.open", "needs at least one window; leave hours out to be open always"}
+		return &FieldError{"hours.open", "needs at least one window; leave hours out to be always open"}
 	}
 	if len(h.Open) > maxWindows {
 		return &FieldError{"hours.open", fmt.Sprintf("has more than %d windows", maxWindows)}
@@ -75,10 +75,10 @@ func (h *Hours) check() error {
 		}
 		from, ok := parseMinute(w.From)
 		if !ok || from == dayMinutes {
-			return &FieldError{field + ".from", fmt.Sprintf("%q is not a time of day as 08:00", w.From)}
+			return &FieldError{field + ".from", fmt.Sprintf("%q is not a time of day such as 08:00", w.From)}
 		}
 		if _, ok := parseMinute(w.To); !ok {
-			return &FieldError{field + ".to", fmt.Sprintf("%q is not a time of day as 18:00, or 24:00", w.To)}
+			return &FieldError{field + ".to", fmt.Sprintf("%q is not a time of day such as 18:00 or 24:00", w.To)}
 		}
 	}
 	return nil

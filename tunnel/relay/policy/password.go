@@ -71,7 +71,7 @@ func (d Document) Affordable() error {
 		if isArgon && (h.memory > ownArgonMemory || h.time > ownArgonTime) || err == nil && cost > ownBcryptCost {
 			return &FieldError{
 				fmt.Sprintf("basic_auth[%d].hash", i),
-				fmt.Sprintf("costs the relay too much; take bcrypt with a cost of %d at most, or argon2id with %d KiB and %d passes at most", ownBcryptCost, ownArgonMemory, ownArgonTime),
+				fmt.Sprintf("costs the relay too much; use bcrypt with a cost of %d at most, or argon2id with %d KiB and %d passes at most", ownBcryptCost, ownArgonMemory, ownArgonTime),
 			}
 		}
 	}

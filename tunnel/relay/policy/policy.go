@@ -139,7 +139,7 @@ func (d *Document) check(owner string) error {
 		for i, text := range l.list {
 			l.list[i] = strings.ToUpper(text)
 			if !country.MatchString(l.list[i]) {
-				return &FieldError{fmt.Sprintf("%s[%d]", l.name, i), fmt.Sprintf("%q is not a country as CN, or a region as US-CA", text)}
+				return &FieldError{fmt.Sprintf("%s[%d]", l.name, i), fmt.Sprintf("%q is not a country such as CN, or a region such as US-CA", text)}
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (d *Document) check(owner string) error {
 		case u.Name == "" || strings.Contains(u.Name, ":") || len(u.Name) > 128:
 			return &FieldError{field + ".name", "must have 1 to 128 bytes and no colon"}
 		case seen[u.Name]:
-			return &FieldError{field + ".name", "comes twice"}
+			return &FieldError{field + ".name", "is a duplicate"}
 		case u.Password == "" && u.Hash == "":
 			return &FieldError{field + ".password", "is missing"}
 		case len(u.Password) > 72:

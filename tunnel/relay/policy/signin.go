@@ -77,12 +77,12 @@ func (s *SignIn) check() error {
 	case s.Anyone && len(s.Emails)+len(s.Groups) > 0:
 		return &FieldError{"sign_in.anyone", "lets in everybody whom the provider knows; leave out emails and groups, or anyone"}
 	case !s.Anyone && len(s.Emails)+len(s.Groups) == 0:
-		return &FieldError{"sign_in.emails", "say who is let in by emails or groups; or everybody whom the provider knows, by anyone"}
+		return &FieldError{"sign_in.emails", "set emails or groups to choose who is let in, or anyone to let in everybody whom the provider knows"}
 	}
 	for i, e := range s.Emails {
 		s.Emails[i] = LowerEmail(strings.TrimSpace(e))
 		if !emailRule.MatchString(s.Emails[i]) {
-			return &FieldError{fmt.Sprintf("sign_in.emails[%d]", i), fmt.Sprintf("%q is neither an address as ann@example.com nor all of a domain as @example.com", e)}
+			return &FieldError{fmt.Sprintf("sign_in.emails[%d]", i), fmt.Sprintf("%q is neither an address such as ann@example.com nor a whole domain such as @example.com", e)}
 		}
 	}
 	for i, g := range s.Groups {

@@ -67,13 +67,13 @@ func checkWebhooks(list []Webhook) error {
 		h.Path = hookPath(h.Path)
 		switch {
 		case !strings.HasPrefix(h.Path, "/"):
-			return &FieldError{field + ".path", "must begin with a slash, as /hooks/github"}
+			return &FieldError{field + ".path", "must begin with a slash, such as /hooks/github"}
 		case len(h.Path) > 512 || !plain(h.Path) || strings.Contains(h.Path, "*"):
-			return &FieldError{field + ".path", "must be plain, as /hooks/github: no encoded signs, wildcards, parameters, nor segments that are empty or begin or end with a dot"}
+			return &FieldError{field + ".path", "must be plain, such as /hooks/github: no encoded characters, wildcards, parameters, nor segments that are empty or begin or end with a dot"}
 		case strings.HasPrefix(strings.ToLower(h.Path)+"/", "/.adit/"):
 			return &FieldError{field + ".path", "is the relay's own"}
 		case slices.ContainsFunc(list[:i], h.SameAs):
-			return &FieldError{field + ".path", "comes twice with this provider; a webhook may have several secrets"}
+			return &FieldError{field + ".path", "is a duplicate for this provider; a webhook may have several secrets"}
 		}
 		_, err := h.verifier()
 		if fault := (*signature.FieldError)(nil); errors.As(err, &fault) {
@@ -236,7 +236,7 @@ func (s *Signs) Decide(body func(io.Writer)) (signature.Print, Decision) {
 			return print, Decision{Allowed: true}
 		}
 	}
-	return signature.Print{}, Decision{Rule: RuleWebhook, Detail: "no secret fits its signature"}
+	return signature.Print{}, Decision{Rule: RuleWebhook, Detail: "no secret matches its signature"}
 }
 
 // knows reports whether the secret that let a visitor in is still valid.
@@ -271,7 +271,7 @@ func (p *Policy) hookSteps(r Request) (steps []Step, only bool) {
 	case !d.Allowed:
 		return []Step{{d.Rule, true, d.Detail}}, true
 	case h == nil:
-		return []Step{{RuleWebhook, false, "the path is no webhook's"}}, false
+		return []Step{{RuleWebhook, false, "the path does not belong to a webhook"}}, false
 	}
 	who := strings.Join(h.providers, " or ")
 	if r.Signed {

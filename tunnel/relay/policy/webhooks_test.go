@@ -404,10 +404,10 @@ func TestWebhooksAreExplained(t *testing.T) {
 		rule string
 		said string
 	}{
-		{Request{Target: "/"}, RuleBasicAuth, "the path is no webhook's"},
+		{Request{Target: "/"}, RuleBasicAuth, "the path does not belong to a webhook"},
 		{Request{Target: "/hook/x"}, RuleWebhook, "a request to /hook must be signed by github"},
 		{Request{Target: "/hook/x", Signed: true}, "", "signed by github, for /hook"},
-		{Request{Target: "/", Signed: true}, RuleBasicAuth, "the path is no webhook's"},
+		{Request{Target: "/", Signed: true}, RuleBasicAuth, "the path does not belong to a webhook"},
 		{Request{Target: "/x/../hook", Signed: true}, RuleWebhookPath, "origins differ in what they take the path for"},
 	} {
 		c.r.Addr, c.r.HTTP = netip.MustParseAddr("192.0.2.1"), true

@@ -76,7 +76,7 @@ func (c *Config) check(private bool) error {
 		u, err := url.Parse(c.URL)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(c.URL) > 2048:
-			return &FieldError{"url", "must be a URL as https://siem.example.com/adit"}
+			return &FieldError{"url", "must be a URL such as https://siem.example.com/adit"}
 		case u.User != nil:
 			return &FieldError{"url", "must not have a user and password; use secret"}
 		case c.Address != "" || c.CA != "" || c.Facility != nil:

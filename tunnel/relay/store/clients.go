@@ -53,7 +53,7 @@ var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 var ErrName = errors.New("a client's name has 1 to 63 lower-case letters, digits, dots, hyphens or underscores, and begins and ends with a letter or digit")
 
 // ErrRevoked is returned when a revoked client is to get a new token.
-var ErrRevoked = errors.New("the client is revoked; add it anew")
+var ErrRevoked = errors.New("the client is revoked; add it again")
 
 // Clients are the relay's clients, by name.
 type Clients struct {

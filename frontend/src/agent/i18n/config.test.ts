@@ -42,7 +42,7 @@ test('the test finds what is said of adit.toml', () => {
   expect(said).toContain('X must be a name, or name:port');
   expect(said).toContain('there is no such key');
   expect(said).toContain('it is in UTF-16: save it as UTF-8');
-  expect(said).toContain('a key and its value have = between them, not a colon');
+  expect(said).toContain('write = between a key and its value, not a colon');
   expect(said.length).toBeGreaterThan(17);
   expect(addresses.length).toBe(2);
   expect(passwords.length).toBeGreaterThan(4);
@@ -81,11 +81,11 @@ test.each([
     'udp 隧道没有 PROXY 协议',
   ],
   [
-    { key: 'visit[0].tunnel', message: 'a private tunnel is called CLIENT/NAME, as nas/ssh' },
+    { key: 'visit[0].tunnel', message: 'a private tunnel is called CLIENT/NAME, such as nas/ssh' },
     '私有隧道写作“客户端/名称”，例如 nas/ssh',
   ],
   [
-    { key: 'visit[1].listen', message: 'another visit listens on 127.0.0.1:2222 already' },
+    { key: 'visit[1].listen', message: 'another visit already listens on 127.0.0.1:2222' },
     '已有另一项访问在 127.0.0.1:2222 监听',
   ],
   [{ key: 'visit', message: 'there must be at most 100 visits' }, '最多 100 项访问'],

@@ -60,7 +60,7 @@ test.each(agentLooks)('%s has a translation', (sentence) =>
 
 test('a token that is of no use is said to be, with the reason', () => {
   const said =
-    'the configured token is of no use: not an auth token: it is too long; configure one anew';
+    'the configured token cannot be used: not an auth token: it is too long; configure a new one';
   expect(translated(said, 'zh-CN')).toBe('配置的令牌无法使用：不是认证令牌：内容过长；请重新配置');
 });
 
@@ -162,11 +162,11 @@ test.each([
     '中继拒绝了请求：tcp 端口 20001 在中继所在的机器上已被使用，请换一个',
   ],
   [
-    'nothing answers for the relay at [2001:db8::1]:4433; it may be down, or the port is another',
+    'nothing answers for the relay at [2001:db8::1]:4433; it may be down, or the port may be wrong',
     '位于 [2001:db8::1]:4433 的中继没有响应，它可能已停止，或端口不对',
   ],
   [
-    'HTTPS_PROXY is set to what is no address such as http://proxy.example:3128; correct it and restart adit',
+    'HTTPS_PROXY is not an address such as http://proxy.example:3128; correct it and restart adit',
     'HTTPS_PROXY 的值不是类似 http://proxy.example:3128 的地址；请更正后重启 adit',
   ],
   [

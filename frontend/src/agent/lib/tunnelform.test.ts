@@ -106,7 +106,7 @@ describe('check', () => {
       { visitors: 'form.visitors.invalid' },
     ],
     [
-      'a visitor that is there twice',
+      'a visitor that is given twice',
       { type: 'tcp', mode: 'private', visitors: 'laptop\nLaptop' },
       { visitors: 'form.visitors.twice' },
     ],

@@ -19,23 +19,23 @@ const chinese: readonly Sentence[] = [
   ],
   ['the store did not answer in time; try again in a moment', '存储未及时响应，请稍后重试'],
   [
-    "the relay's store has no room for it; make some on the disk of its data folder, or of its NATS servers, and do it again to be sure",
+    "the relay's store is full; free some space on the disk of its data folder or on its NATS servers, then do this again to be sure",
     '中继的存储没有空间写入；请在其数据文件夹所在的磁盘或其 NATS 服务器上腾出空间，然后再做一次以确认',
   ],
   [
-    "NATS has no room for it; make some at its servers, or raise the limits of the relay's account or streams there",
+    "NATS is full; free some space on its servers, or raise the limits of the relay's account or streams there",
     'NATS 没有空间写入；请在其服务器上腾出空间，或在那里调高中继的账户或流的限额',
   ],
   [
-    'the store did not answer in time, so it is not known whether this was done, and it may be yet; do it again to be sure',
+    'the store did not answer in time, so it is not known whether this was done, or it may still be done; do it again to be sure',
     '存储未及时响应，不知道是否已完成，也可能稍后才完成；请再做一次以确保',
   ],
   [
-    'NATS has lost what the relay kept there: this node serves on what it knows, and can change nothing until it is restarted, after a restore',
+    'NATS has lost what the relay kept there: this node goes on with what it knows, and cannot change anything until it is restarted after a restore',
     'NATS 已丢失中继保存在其中的数据：此节点凭已知数据继续服务，在恢复备份并重启之前无法更改任何内容',
   ],
   [
-    'the audit log is away, and too many changes wait for it, so nothing was changed; try again in a moment',
+    'the audit log is unavailable, and too many changes wait for it, so nothing was changed; try again in a moment',
     '审计日志不可用，等待写入的更改过多，因此未作任何更改；请稍后重试',
   ],
   ['the name or the password is wrong', '用户名或密码错误'],
@@ -45,7 +45,7 @@ const chinese: readonly Sentence[] = [
     '此账户还需要身份验证器中的验证码',
   ],
   [
-    'a name has 1 to 64 small letters, digits, - and _, and begins and ends with a letter or digit',
+    'a name has 1 to 64 lower-case letters, digits, - and _, and begins and ends with a letter or digit',
     '名称须为 1 到 64 个小写字母、数字、- 和 _，并以字母或数字开头和结尾',
   ],
   ['role must be administrator or viewer', '角色须为 administrator 或 viewer'],
@@ -59,7 +59,7 @@ const chinese: readonly Sentence[] = [
     '两步验证由本人开启，totp 只能为 false',
   ],
   ['the password is wrong', '密码错误'],
-  ['the code does not fit; is the clock of the phone right?', '验证码不符，手机的时钟准确吗？'],
+  ["the code is wrong; is the phone's clock right?", '验证码不符，手机的时钟准确吗？'],
   ['this path takes {0}', '此路径接受 {0}'],
   ['there is nothing at this path', '此路径下没有内容'],
   ['overlap_seconds must be 0 to 7776000', 'overlap_seconds 须为 0 到 7776000'],
@@ -68,8 +68,8 @@ const chinese: readonly Sentence[] = [
     '请登录，或以 Bearer 发送 API 令牌或管理令牌',
   ],
   ['the token is wrong, was deleted or has expired', '令牌有误、已删除或已过期'],
-  ['too many wrong tries came from here; wait a moment', '此处的错误尝试过多，请稍候'],
-  ['this asks for an administrator', '此操作需要管理员'],
+  ['too many wrong attempts came from here; wait a moment', '此处的错误尝试过多，请稍候'],
+  ['this needs an administrator', '此操作需要管理员'],
   ['this API token may not do this', '此 API 令牌无权执行该操作'],
   [
     'this is for people who are signed in with an account of their own',
@@ -86,16 +86,19 @@ const chinese: readonly Sentence[] = [
   ['the body does not parse as JSON', '请求体不是有效的 JSON'],
   ['something follows the JSON document', 'JSON 文档之后还有内容'],
   ['the body must be a JSON object', '请求体须为 JSON 对象'],
-  ['a time must be a text as 2026-11-01T00:00:00Z', '时间须为文本，例如 2026-11-01T00:00:00Z'],
+  [
+    'a time must be a string such as 2026-11-01T00:00:00Z',
+    '时间须为文本，例如 2026-11-01T00:00:00Z',
+  ],
   ['there is no field {0}', '没有字段 {0}'],
   ['format must be ndjson or csv', 'format 须为 ndjson 或 csv'],
-  ['too many read the events live; close one', '实时读取事件的连接过多，请关闭一个'],
+  ['too many live readers of events are open; close one', '实时读取事件的连接过多，请关闭一个'],
   ['{0} is not known', '{0} 未知'],
-  ['{0} is there twice', '{0} 重复出现'],
+  ['{0} is given twice', '{0} 重复出现'],
   ['the query string is malformed', '查询字符串格式有误'],
   ['{0} must be 1 to {1}', '{0} 须为 1 到 {1}'],
-  ['{0} must be a status as 404, or 4xx', '{0} 须为状态码，例如 404 或 4xx'],
-  ['{0} must be a time as 2026-11-01T00:00:00Z', '{0} 须为时间，例如 2026-11-01T00:00:00Z'],
+  ['{0} must be a status such as 404 or 4xx', '{0} 须为状态码，例如 404 或 4xx'],
+  ['{0} must be a time such as 2026-11-01T00:00:00Z', '{0} 须为时间，例如 2026-11-01T00:00:00Z'],
   ['{0} must be the number of an entry', '{0} 须为记录的编号'],
   ['scope is missing', '缺少 scope'],
   ['the password must have at least {0} characters', '密码至少 {0} 个字符'],
@@ -125,7 +128,7 @@ const chinese: readonly Sentence[] = [
     'there is a client named {0} already; rotate its token, or revoke it first',
     '已有名为 {0} 的客户端；请轮换其令牌，或先将其吊销',
   ],
-  ['the client {0} is revoked; add it anew', '客户端 {0} 已被吊销，请重新添加'],
+  ['the client {0} is revoked; add it again', '客户端 {0} 已被吊销，请重新添加'],
   ['there is no client named {0}', '没有名为 {0} 的客户端'],
   [
     "a client's name has 1 to 63 lower-case letters, digits, dots, hyphens or underscores, and begins and ends with a letter or digit",
@@ -145,7 +148,7 @@ const chinese: readonly Sentence[] = [
   ['q has at most {0} bytes', '搜索内容最多 {0} 字节'],
   ['{0}: must be access, audit or client, each once', '{0}：须为 access、audit 或 client，各一次'],
   [
-    '{0}: must be a URL as https://siem.example.com/adit',
+    '{0}: must be a URL such as https://siem.example.com/adit',
     '{0}：须为 URL，例如 https://siem.example.com/adit',
   ],
   [
@@ -169,10 +172,13 @@ const chinese: readonly Sentence[] = [
   ],
   ['{0}: has more than {1} entries', '{0}：超过 {1} 项'],
   [
-    '{0}: {1} is not a name, a label, or a pattern as *.example.com or shop-*',
+    '{0}: {1} is not a name, a label, or a pattern such as *.example.com or shop-*',
     '{0}：{1} 不是名称、标签或模式，例如 *.example.com 或 shop-*',
   ],
-  ['{0}: {1} is not a port or a range as 20000-20010', '{0}：{1} 不是端口或范围，例如 20000-20010'],
+  [
+    '{0}: {1} is not a port, or a range such as 20000-20010',
+    '{0}：{1} 不是端口或范围，例如 20000-20010',
+  ],
   ['{0}: must be warn, throttle or stop', '{0}：须为 warn、throttle 或 stop'],
   // What the explainer finds.
   ['it is {0}: {1*}', '现在是 {0}：{1*}'],
@@ -194,10 +200,10 @@ const chinese: readonly Sentence[] = [
   ],
   ['{0*} is from none of the authorities', '{0*} 不是由这些颁发机构签发的'],
   ['{0*} presents a certificate that is good until {1}', '{0*} 出示了有效期至 {1} 的证书'],
-  ["the path is no webhook's", '此路径不属于 webhook'],
+  ['the path does not belong to a webhook', '此路径不属于 webhook'],
   ['a request to {0} must be signed by {1}', '发往 {0} 的请求须由 {1} 签名'],
   ['signed by {0}, for {1}', '由 {0} 签名，用于 {1}'],
-  ['no secret fits its signature', '没有密钥与其签名相符'],
+  ['no secret matches its signature', '没有密钥与其签名相符'],
   ['origins differ in what they take the path for', '各种服务对此路径的理解不一'],
   ['this type of tunnel cannot verify webhooks', '此类型的隧道无法验证 webhook'],
   ['one of {0} users is asked for', '需要以 {0} 个用户之一登录'],
@@ -246,7 +252,7 @@ const geo: readonly Sentence[] = [
 const general: readonly Sentence[] = [
   ['{0} is not an address or CIDR', '{0} 不是地址或 CIDR'],
   ['{0} is not an address', '{0} 不是地址'],
-  ['{0} is not a time as 2026-11-01T00:00:00Z', '{0} 不是时间，例如 2026-11-01T00:00:00Z'],
+  ['{0} is not a time such as 2026-11-01T00:00:00Z', '{0} 不是时间，例如 2026-11-01T00:00:00Z'],
 ];
 
 /** Returns what the relay said in a language; what is not known stays as it is. */

@@ -6,7 +6,7 @@ import type { Sentence } from './sentences';
  */
 export const originSentences: readonly Sentence[] = [
   [
-    'nothing listens at the local address {0}, but something does at {1}; give localhost in place of 127.0.0.1',
+    'nothing listens at the local address {0}, but something does at {1}; use localhost instead of 127.0.0.1',
     '本地地址 {0} 上没有服务在监听，但 {1} 上有；请用 localhost 代替 127.0.0.1',
   ],
   ['nothing listens at the local address {0}', '本地地址 {0} 上没有服务在监听'],
@@ -20,7 +20,7 @@ export const originSentences: readonly Sentence[] = [
   ['it does not speak TLS; set local_scheme to http', '它不使用 TLS；请将服务协议设为 http'],
   ['no answer within {0}', '{0} 内没有响应'],
   [
-    "an answer was not passed on: it is longer than a visitor may get whose address may be forged; the relay's operator can allow more by udp_amplification",
+    "an answer was dropped: it is too long for a visitor whose address may be forged; the relay's operator can allow more with udp_amplification",
     '有一个回应未被转发：访客的地址可能是伪造的，而该回应超出了这类访客可得到的长度；中继的运营者可以用 udp_amplification 放宽',
   ],
   ['connection refused', '连接被拒绝'],

@@ -67,7 +67,7 @@ const all = [
 
 test('the test finds what the relay says to agents', () => {
   expect(all.length).toBeGreaterThan(70);
-  expect(all).toContain('the auth token is not known here, or was revoked');
+  expect(all).toContain('the relay does not know this auth token, or it was revoked');
   expect(all).toContain('X is taken by another client; choose another');
   expect(all).toContain('replaced by a newer session of the same agent');
   expect(all).toContain('X: has more than X windows');

@@ -5,17 +5,20 @@ import type { Sentence } from './sentences';
  * and why it ends one. A test holds it against the relay's code.
  */
 export const relaySentences: readonly Sentence[] = [
-  ['the auth token is not known here, or was revoked', '此处没有这个认证令牌，或它已被吊销'],
+  [
+    'the relay does not know this auth token, or it was revoked',
+    '此处没有这个认证令牌，或它已被吊销',
+  ],
   [
     'this node of the relay is cut off from its store, and cannot tell whether the auth token is good',
     '中继的这个节点与其存储失去了联系，无法判断认证令牌是否有效',
   ],
-  ["{0*} is another's by now; choose another", '{0*} 现在已归他人所有，请换一个'],
-  ['the auth token is of another client than the client id says', '认证令牌属于另一个客户端'],
+  ['{0*} now belongs to another client; choose another', '{0*} 现在已归他人所有，请换一个'],
+  ['the auth token belongs to another client than the client id says', '认证令牌属于另一个客户端'],
   ['the auth token was revoked', '认证令牌已被吊销'],
   ['the client was revoked', '此客户端已被吊销'],
   [
-    'the auth token was replaced by a newer one, and works no longer',
+    'the auth token was replaced by a newer one, and no longer works',
     '认证令牌已被新令牌取代，不再有效',
   ],
   ["the client's time ended on {0}", '此客户端的使用期已于 {0} 结束'],
@@ -47,9 +50,9 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ['the relay cannot open {0*} now', '中继目前无法打开 {0*}'],
   ['the relay is shutting down', '中继正在关闭'],
-  ['another node of the relay has less to do', '中继的另一节点较空闲'],
+  ['another node of the relay is less busy', '中继的另一节点较空闲'],
   [
-    "something went wrong there, which the relay's log tells; ask its operator",
+    'something went wrong at the relay; ask its operator, who can find the cause in its log',
     '中继出现问题，原因记录在其日志中；请联系其运营者',
   ],
   [
@@ -57,30 +60,30 @@ export const relaySentences: readonly Sentence[] = [
     '中继的存储未及时响应；请稍后重试',
   ],
   [
-    "the relay's store has no room left; ask its operator to make some",
+    "the relay's store is full; ask its operator to free some space",
     '中继的存储已没有空间；请联系其运营者腾出空间',
   ],
   [
-    'this node of the relay has lost its store, and can change nothing until its operator has brought a backup back',
+    'this node of the relay has lost its store, and cannot change anything until its operator restores a backup',
     '中继的此节点已丢失其存储，在运营者恢复备份之前无法更改任何内容',
   ],
   [
-    'the relay has too many agents connected; ask its operator for more room',
+    'the relay has too many agents connected; ask its operator to allow more',
     '中继连接的代理过多，请联系其运营者扩容',
   ],
   [
-    'too many sessions have not named themselves, and this one did not in time; try again',
+    'too many sessions are waiting to identify themselves, and this one did not do so in time; try again',
     '未表明身份的会话过多，且此会话未及时表明身份，请重试',
   ],
   [
-    'too many sessions from this address have not named themselves; try again later',
+    'too many sessions from this address are waiting to identify themselves; try again later',
     '来自此地址且尚未表明身份的会话过多，请稍后再试',
   ],
   ['the relay has too many sessions', '中继的会话过多'],
   ['the relay is too busy', '中继过于繁忙'],
   ['no hello came in time', '未及时收到问候消息'],
   ['a measurement of speed is over', '速度测量已结束'],
-  ['the client has used up its bytes of this month', '该客户端本月的流量已用完'],
+  ['the client has used up its traffic for this month', '该客户端本月的流量已用完'],
   ['the bytes to measure the speed by did not come', '用于测量速度的字节未到达'],
   ['the hello was refused', '问候消息被拒绝'],
   ['events are not read', '事件未被读取'],
@@ -112,7 +115,7 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ['a tunnel of type {0} has no paths; give it none', '{0} 类型的隧道没有路径，请不要填写路径'],
   [
-    'paths: host_header of {0}: {1} is not a host; write a name or an address, as app.local or 192.0.2.1:8080',
+    'paths: host_header of {0}: {1} is not a host; write a name or an address, such as app.local or 192.0.2.1:8080',
     '路径 {0} 的 Host 请求头：{1} 不是主机，请填写名称或地址，例如 app.local 或 192.0.2.1:8080',
   ],
   ['paths: {0*}', '路径：{0*}'],
@@ -123,13 +126,13 @@ export const relaySentences: readonly Sentence[] = [
   ['the port must be 1 to 65535', '端口须为 1 到 65535'],
   ['the name has at most 128 bytes', '名称最多 128 字节'],
   [
-    '{0} is not a host; write a name or an address, as app.local or 192.0.2.1:8080',
+    '{0} is not a host; write a name or an address, such as app.local or 192.0.2.1:8080',
     '{0} 不是主机，请填写名称或地址，例如 app.local 或 192.0.2.1:8080',
   ],
   ["no port is free; ask the relay's operator for more", '没有空闲的端口，请联系中继的运营者增加'],
   ['no free name was found', '没有找到空闲的名称'],
   [
-    'ports of type {0} are {1} to {2} here; choose one of them, or none, and the relay gives one',
+    'ports of type {0} are {1} to {2} here; choose one of them, or leave the port out and the relay gives one',
     '此处 {0} 类型的端口为 {1} 到 {2}，请选择其中之一，或不填端口，由中继分配',
   ],
   [
@@ -145,11 +148,11 @@ export const relaySentences: readonly Sentence[] = [
     '每个客户端在此最多保留 {0} 个名称和端口，请先删除一个隧道，或请中继的运营者放宽限制',
   ],
   [
-    "this client has as many tunnels as it may have at once, {0} of {1}; stop one first, or ask the relay's operator for more",
+    "this client has reached its limit of tunnels, {0} of {1}; stop one first, or ask the relay's operator for more",
     '此客户端最多同时有 {1} 个隧道，现有 {0} 个，请先停止一个，或请中继的运营者放宽限制',
   ],
   [
-    "the relay's operator bounds the tunnels that this client has at once, to {0}; stop another first, or ask the operator for more",
+    "the relay's operator limits the tunnels that this client has at the same time to {0}; stop another first, or ask the operator for more",
     '中继的运营者只允许此客户端同时有 {0} 个隧道，请先停止另一个，或请运营者放宽限制',
   ],
   [
@@ -182,7 +185,7 @@ export const relaySentences: readonly Sentence[] = [
     '中继的运营者已不再允许此客户端使用名称 {0}，请换一个，或联系运营者',
   ],
   [
-    '{0*} is taken by another client, and so are those above and under it; choose another',
+    '{0*} is taken by another client, and so are the names above and below it; choose another',
     '{0*} 及其上下级名称已被其他客户端占用，请换一个',
   ],
   ['{0*} is taken by another client; choose another', '{0*} 已被其他客户端占用，请换一个'],
@@ -191,34 +194,37 @@ export const relaySentences: readonly Sentence[] = [
     '{0*} 已被此客户端的另一个隧道占用，请换一个，或删除那个隧道',
   ],
   ['the private name {0}', '私有名称 {0}'],
-  ['a private tunnel is called CLIENT/NAME, as nas/ssh', '私有隧道写作“客户端/名称”，例如 nas/ssh'],
+  [
+    'a private tunnel is called CLIENT/NAME, such as nas/ssh',
+    '私有隧道写作“客户端/名称”，例如 nas/ssh',
+  ],
   [
     'visitors are for private tunnels; leave them out, or choose the mode private',
     '访客仅用于私有隧道，请不要填写，或选择私有模式',
   ],
   [
-    'a private tunnel is of type tcp, which carries http as well, or udp; choose one of these',
+    'a private tunnel must be of type udp or tcp, which also carries http; choose one of these',
     '私有隧道的类型须为 tcp（同样可以承载 http）或 udp，请选择其中之一',
   ],
   ['a private tunnel has no public port; give it none', '私有隧道没有公网端口，请不要为它填写端口'],
   [
-    "a private tunnel's domain is one label, as ssh: letters, digits and inner hyphens",
+    "a private tunnel's domain is one label, such as ssh: letters, digits and inner hyphens",
     '私有隧道的名称须为单个标签，例如 ssh，只能包含字母、数字和中间的连字符',
   ],
   ['visitors: {0*}', '访客：{0*}'],
   ['there must be at most {0} names', '最多 {0} 个名称'],
   [
-    '{0} is not the name of a client; write names as the relay has them, or * for all of its clients',
+    '{0} is not the name of a client; write the names that clients have at the relay, or * for all its clients',
     '{0} 不是客户端名称，请填写中继中的名称，或用 * 表示其所有客户端',
   ],
-  ['{0} is there twice', '{0} 重复出现'],
+  ['{0} is given twice', '{0} 重复出现'],
   ['a visit is asked for with Upgrade: {0} or {1}', '访问须以 Upgrade: {0} 或 {1} 请求'],
   [
-    'the private tunnel {0} is of type {1}; visit it as such',
+    'the private tunnel {0} is of type {1}; visit it with that type',
     '私有隧道 {0} 的类型为 {1}，请按该类型访问',
   ],
   [
-    'there is no private tunnel {0} that runs now and lets this client in; ask whose it is to start it, and to name {1} among its visitors',
+    'there is no private tunnel {0} that is running and lets this client in; ask its owner to start it, and to add {1} to its visitors',
     '没有正在运行且允许此客户端访问的私有隧道 {0}，请联系其所有者启动它，并将 {1} 列为访客',
   ],
   [
@@ -226,15 +232,15 @@ export const relaySentences: readonly Sentence[] = [
     '{0*} 正以另一种模式使用，请选择该模式，或换一个名称或端口',
   ],
   [
-    'this client has proved very many names in a short time; the relay takes one a minute now',
+    'this client has proved too many names in a short time; the relay now accepts one a minute',
     '此客户端在短时间内验证了过多名称，中继现在每分钟只接受一个',
   ],
   [
-    'this client has changed very much in a short time; try again in a minute',
+    'this client has made too many changes in a short time; try again in a minute',
     '此客户端在短时间内更改过多，请在一分钟后重试',
   ],
   [
-    "another program on the relay's machine has {0*} now, which this tunnel keeps; it is tried again by itself: ask the relay's operator, or choose another port",
+    "another program on the relay's machine has {0*} now, which this tunnel keeps; the relay retries automatically: ask the relay's operator, or choose another port",
     '中继所在机器上的另一个程序正在使用{0*}，此隧道仍保留它，系统会自动重试；也可以联系中继的运营者，或换一个端口',
   ],
   [
@@ -243,7 +249,7 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ["{0} is the relay's own name; choose another", '{0} 是中继自己的名称，请换一个'],
   [
-    '{0} would be the names of all clients; choose a name below, as *.shop.{1}',
+    '{0} would take the names of all clients; choose a name below it, such as *.shop.{1}',
     '{0} 将包含所有客户端的名称，请选择更下一级的名称，例如 *.shop.{1}',
   ],
   [
@@ -279,11 +285,11 @@ export const relaySentences: readonly Sentence[] = [
     '此客户端隧道的访问策略由中继的运营者设置，请联系运营者更改',
   ],
   [
-    "the relay's operator has not let this client say who is let in; ask for `adit relay client set {0} --own_policies` at the relay",
+    "the relay's operator does not let this client choose its visitors; ask for `adit relay client set {0} --own_policies` at the relay",
     '中继的运营者未允许此客户端设置访问策略，请让运营者在中继上运行 `adit relay client set {0} --own_policies`',
   ],
   [
-    "the relay cannot read who is let in to this tunnel; set it anew, or ask the relay's operator",
+    "the relay cannot read this tunnel's policy; set it again, or ask the relay's operator",
     '中继无法读取此隧道的访问策略，请重新设置，或联系中继的运营者',
   ],
   [
@@ -291,17 +297,20 @@ export const relaySentences: readonly Sentence[] = [
     '此策略由中继的运营者设置，请联系运营者更改',
   ],
   // What is wrong with a policy.
-  ['{0}: must be a time zone as Europe/Berlin', '{0}：须为时区，例如 Europe/Berlin'],
-  ['{0}: {1} is not a time zone as Europe/Berlin', '{0}：{1} 不是时区，例如 Europe/Berlin'],
+  ['{0}: must be a time zone such as Europe/Berlin', '{0}：须为时区，例如 Europe/Berlin'],
+  ['{0}: {1} is not a time zone such as Europe/Berlin', '{0}：{1} 不是时区，例如 Europe/Berlin'],
   [
-    '{0}: needs at least one window; leave hours out to be open always',
+    '{0}: needs at least one window; leave hours out to be always open',
     '{0}：至少需要一个时段；不填开放时间表示始终开放',
   ],
   ['{0}: has more than {1} windows', '{0}：时段超过 {1} 个'],
   ['{0}: names a day twice', '{0}：有重复的日子'],
   ['{0}: {1} is not one of {2}', '{0}：{1} 须为以下之一：{2}'],
-  ['{0}: {1} is not a time of day as 08:00', '{0}：{1} 不是时刻，例如 08:00'],
-  ['{0}: {1} is not a time of day as 18:00, or 24:00', '{0}：{1} 不是时刻，例如 18:00 或 24:00'],
+  ['{0}: {1} is not a time of day such as 08:00', '{0}：{1} 不是时刻，例如 08:00'],
+  [
+    '{0}: {1} is not a time of day such as 18:00 or 24:00',
+    '{0}：{1} 不是时刻，例如 18:00 或 24:00',
+  ],
   ['{0}: there is no such field', '{0}：没有这个字段'],
   ['{0}: must not be a JSON {1}', '{0}：不能是 JSON 的 {1} 类型'],
   ['{0}: is not a JSON object', '{0}：不是 JSON 对象'],
@@ -316,11 +325,11 @@ export const relaySentences: readonly Sentence[] = [
     '{0}：表示身份提供方的任何用户均可进入；请去掉 emails 和 groups，或去掉 anyone',
   ],
   [
-    '{0}: say who is let in by emails or groups; or everybody whom the provider knows, by anyone',
+    '{0}: set emails or groups to choose who is let in, or anyone to let in everybody whom the provider knows',
     '{0}：请以 emails 或 groups 说明允许谁进入；或以 anyone 允许身份提供方的任何用户',
   ],
   [
-    '{0}: {1} is neither an address as ann@example.com nor all of a domain as @example.com',
+    '{0}: {1} is neither an address such as ann@example.com nor a whole domain such as @example.com',
     '{0}：{1} 既不是 ann@example.com 这样的地址，也不是 @example.com 这样的整个域名',
   ],
   ['{0}: must have 1 to 256 bytes', '{0}：须为 1 到 256 字节'],
@@ -333,12 +342,12 @@ export const relaySentences: readonly Sentence[] = [
   ['{0}: has more than {1} KiB', '{0}：超过 {1} KiB'],
   ['{0}: has more than {1} certificates', '{0}：证书超过 {1} 个'],
   [
-    "{0}: has a private key in it, which is its owner's alone: give the certificates only",
+    '{0}: contains a private key, which only its owner should have: give the certificates only',
     '{0}：其中含有私钥，私钥只应由其所有者持有；请只提供证书',
   ],
-  ['{0}: has a {1} in it where certificates are wanted', '{0}：其中含有 {1}，而此处需要证书'],
+  ['{0}: has a {1} in it where only certificates belong', '{0}：其中含有 {1}，而此处需要证书'],
   [
-    '{0}: has no certificate as PEM: text that begins with -----BEGIN CERTIFICATE-----',
+    '{0}: has no PEM certificate: text that begins with -----BEGIN CERTIFICATE-----',
     '{0}：没有 PEM 证书，即以 -----BEGIN CERTIFICATE----- 开头的文本',
   ],
   [
@@ -350,25 +359,28 @@ export const relaySentences: readonly Sentence[] = [
     '{0}：第 {1} 个证书为旧版本（v{2}），其中未说明是否属于颁发机构',
   ],
   [
-    "{0}: the certificate at place {1} is no authority's: put in the one that issued it, and this one's fingerprint among the names",
+    "{0}: the certificate at place {1} is not an authority's: give the certificate that issued it, and add the fingerprint of this one to the names",
     '{0}：第 {1} 个证书不属于颁发机构；请填入签发它的证书，并将此证书的指纹列入名称',
   ],
   ['{0}: the certificate at place {1} cannot be read: {2*}', '{0}：第 {1} 个证书无法读取：{2*}'],
   [
-    '{0}: {1} is no fingerprint: sha256: and 64 hexadecimal digits',
+    '{0}: {1} is not a fingerprint: write sha256: and 64 hexadecimal digits',
     '{0}：{1} 不是指纹，即 sha256: 加 64 位十六进制数字',
   ],
-  ['{0}: {1} is not all of a domain as @example.com', '{0}：{1} 不是 @example.com 这样的整个域名'],
+  [
+    '{0}: {1} is not a whole domain such as @example.com',
+    '{0}：{1} 不是 @example.com 这样的整个域名',
+  ],
   ['{0}: has more than {1} users', '{0}：用户超过 {1} 个'],
   ['{0}: has more than {1} webhooks', '{0}：webhook 超过 {1} 个'],
-  ['{0}: must begin with a slash, as /hooks/github', '{0}：须以斜杠开头，例如 /hooks/github'],
+  ['{0}: must begin with a slash, such as /hooks/github', '{0}：须以斜杠开头，例如 /hooks/github'],
   [
-    '{0}: must be plain, as /hooks/github: no encoded signs, wildcards, parameters, nor segments that are empty or begin or end with a dot',
+    '{0}: must be plain, such as /hooks/github: no encoded characters, wildcards, parameters, nor segments that are empty or begin or end with a dot',
     '{0}：须为 /hooks/github 这样的普通路径：不含编码字符、通配符、参数，也没有为空或以点开头、结尾的段',
   ],
   ["{0}: is the relay's own", '{0}：由中继自用'],
   [
-    '{0}: comes twice with this provider; a webhook may have several secrets',
+    '{0}: is a duplicate for this provider; a webhook may have several secrets',
     '{0}：与此提供方重复；一个 webhook 可有多个密钥',
   ],
   ['{0}: are missing', '{0}：缺少'],
@@ -401,7 +413,7 @@ export const relaySentences: readonly Sentence[] = [
   ],
   ['{0}: {1} is not an address or CIDR', '{0}：{1} 不是地址或 CIDR'],
   [
-    '{0}: {1} is not a country as CN, or a region as US-CA',
+    '{0}: {1} is not a country such as CN, or a region such as US-CA',
     '{0}：{1} 不是国家（例如 CN）或地区（例如 US-CA）',
   ],
   ['{0}: must be deny or allow', '{0}：须为 deny 或 allow'],
@@ -409,13 +421,13 @@ export const relaySentences: readonly Sentence[] = [
   ['{0}: must be 0 to 1000000', '{0}：须为 0 到 1000000'],
   ['{0}: must be 0, or at least {1} bytes a second', '{0}：须为 0，或每秒至少 {1} 字节'],
   ['{0}: must have 1 to 128 bytes and no colon', '{0}：须为 1 到 128 字节，且不含冒号'],
-  ['{0}: comes twice', '{0}：重复'],
+  ['{0}: is a duplicate', '{0}：重复'],
   ['{0}: is missing', '{0}：缺少'],
   ['{0}: has more than 72 bytes', '{0}：超过 72 字节'],
   ['{0}: cannot be hashed', '{0}：无法计算哈希'],
   ["{0}: is neither bcrypt's nor argon2id's", '{0}：既不是 bcrypt 也不是 argon2id 的哈希'],
   [
-    '{0}: costs the relay too much; take bcrypt with a cost of {1} at most, or argon2id with {2} KiB and {3} passes at most',
+    '{0}: costs the relay too much; use bcrypt with a cost of {1} at most, or argon2id with {2} KiB and {3} passes at most',
     '{0}：对中继开销过大；请使用成本不超过 {1} 的 bcrypt，或不超过 {2} KiB、{3} 轮的 argon2id',
   ],
   [
@@ -423,7 +435,7 @@ export const relaySentences: readonly Sentence[] = [
     '{0} 的策略在读取之后已更改，因此未作任何更改；请重新读取',
   ],
   [
-    '{0} is led by the tunnel of {1}, whose policy is the one for it; change that, or give the name a tunnel of its own first',
+    '{0} is served by the tunnel of {1}, whose policy applies to it; change that policy, or give the name its own tunnel first',
     '{0} 由 {1} 的隧道承载，适用该隧道的策略；请修改那条策略，或先为此名称建立自己的隧道',
   ],
   [

@@ -81,13 +81,13 @@ func (s *Scope) Check() error {
 	for i, v := range s.Domains {
 		s.Domains[i] = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(v), "."))
 		if !validPattern(s.Domains[i]) {
-			return bad(fmt.Sprintf("domains[%d]", i), "%q is not a name, a label, or a pattern as *.example.com or shop-*", v)
+			return bad(fmt.Sprintf("domains[%d]", i), "%q is not a name, a label, or a pattern such as *.example.com or shop-*", v)
 		}
 	}
 	for i, v := range s.Ports {
 		s.Ports[i] = strings.ReplaceAll(v, " ", "")
 		if _, _, ok := parseSpan(s.Ports[i]); !ok {
-			return bad(fmt.Sprintf("ports[%d]", i), "%q is not a port or a range as 20000-20010", v)
+			return bad(fmt.Sprintf("ports[%d]", i), "%q is not a port, or a range such as 20000-20010", v)
 		}
 	}
 	switch {
