@@ -69,7 +69,7 @@ func writePolicy(w io.Writer, p client.TunnelPolicy) {
 	policy.Write(w, p.Policy)
 	switch {
 	case p.Declared && p.SetBy != "operator":
-		fmt.Fprintln(w, "adit.toml says who is let in; change it there.")
+		fmt.Fprintln(w, "adit.toml sets who may visit this tunnel; change it there.")
 	case p.SetBy != "" && p.Editable:
 		fmt.Fprintf(w, "Set by %s; you may change it.\n", visible.Text(p.SetBy))
 	case p.SetBy != "":

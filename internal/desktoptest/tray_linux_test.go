@@ -248,7 +248,7 @@ func TestTrayInAPanel(t *testing.T) {
 	must(t, patience, d.env, "xdotool", "key", "Escape")
 
 	second, err := command(t, patience, d.env, d.exe, "tray")
-	if err != nil || !strings.Contains(second, "running already") {
+	if err != nil || !strings.Contains(second, "already running") {
 		t.Errorf("a second tray: got %q, error %v", second, err)
 	}
 	rss, _ := command(t, 5*time.Second, nil, "ps", "-o", "rss=", "-p", fmt.Sprint(tr.cmd.Process.Pid))

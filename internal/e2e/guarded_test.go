@@ -142,10 +142,10 @@ func TestDeclaredPasswordHolds(t *testing.T) {
 	if err := os.WriteFile(other, []byte(`{}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, agent.env, "tunnel", "policy", "set", "shop", other); r.code != 1 || !strings.Contains(r.stderr, "adit.toml says who is let in") {
+	if r := run(t, agent.env, "tunnel", "policy", "set", "shop", other); r.code != 1 || !strings.Contains(r.stderr, "adit.toml sets who may visit") {
 		t.Errorf("adit tunnel policy set: exit code %d, %s", r.code, r.stderr)
 	}
-	if shown := must(t, agent.env, "tunnel", "policy", "show", "shop"); !strings.Contains(shown, "adit.toml says who is let in") || !strings.Contains(shown, "ann") {
+	if shown := must(t, agent.env, "tunnel", "policy", "show", "shop"); !strings.Contains(shown, "adit.toml sets who may visit") || !strings.Contains(shown, "ann") {
 		t.Errorf("adit tunnel policy show: %s", shown)
 	}
 

@@ -102,7 +102,7 @@ func TestARelayThatHoldsNoDeclaredPolicyServesNoSuchTunnel(t *testing.T) {
 	if err := a.Declare(t.Context(), []definition.Tunnel{{Name: "shop", LocalPort: 80, Policy: json.RawMessage(`{"rate":1}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := wantTunnel(t, a, declaredID("shop"), TunnelFailed); !strings.Contains(got.Error, "declared policy") {
+	if got := wantTunnel(t, a, declaredID("shop"), TunnelFailed); !strings.Contains(got.Error, "policies declared") {
 		t.Errorf("it says %q", got.Error)
 	}
 	if _, claimed := r.claim(declaredID("shop")); claimed {

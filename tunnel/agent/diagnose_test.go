@@ -92,7 +92,7 @@ func TestDiagnoseTellsABlockedTransportFromARelayThatIsAway(t *testing.T) {
 		blocked []link.Transport
 		want    string
 	}{
-		{[]link.Transport{link.DTLS}, "lets no UDP through"},
+		{[]link.Transport{link.DTLS}, "blocks UDP"},
 		{[]link.Transport{link.DTLS, link.TLS}, "TLS does not reach the relay either"},
 	} {
 		blocked.Store(test.blocked)

@@ -104,7 +104,7 @@ func TestARelayThatKnowsNoHeadersIsNotAsked(t *testing.T) {
 	id := declaredID("declared")
 	eventually(t, "the declared tunnel fails", func() bool {
 		got, _ := a.Tunnel(id)
-		return got.State == TunnelFailed && strings.Contains(got.Error, "cannot change headers")
+		return got.State == TunnelFailed && strings.Contains(got.Error, "too old to change headers")
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

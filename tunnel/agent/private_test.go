@@ -159,17 +159,17 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 		}
 	}
 	refused("nas", refusal.CodeInvalidParameter, "CLIENT/NAME")
-	refused("nas/ssh", refusal.CodeRelayRejected, "knows no private tunnels")
+	refused("nas/ssh", refusal.CodeRelayRejected, "too old for private tunnels")
 	r.does(wire.FeaturePrivate)
 	if _, err := a.Reconnect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	refused("nas/ssh", refusal.CodeRelayRejected, "nobody is let in")
 	var no *refusal.Error
-	if err := a.VisitUDP(t.Context(), "nas/game", nil); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "of type tcp alone") {
+	if err := a.VisitUDP(t.Context(), "nas/game", nil); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "any type but tcp") {
 		t.Errorf("visit of a udp tunnel at an older relay: %v", err)
 	}
-	if _, err := a.Create(t.Context(), definition.Tunnel{Type: "udp", Mode: "private", LocalPort: 9}); !errors.As(err, &no) || no.Field != "type" || !strings.Contains(no.Message, "of type tcp alone") {
+	if _, err := a.Create(t.Context(), definition.Tunnel{Type: "udp", Mode: "private", LocalPort: 9}); !errors.As(err, &no) || no.Field != "type" || !strings.Contains(no.Message, "any type but tcp") {
 		t.Errorf("a udp tunnel at an older relay: %v", err)
 	}
 	r.visited(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
@@ -198,7 +198,7 @@ func TestWhyAVisitIsRefused(t *testing.T) {
 		conn.(interface{ Reset() }).Reset()
 		conn.Close()
 	})
-	if err := a.Visit(t.Context(), "nas/ssh", take); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "whether its local service runs") {
+	if err := a.Visit(t.Context(), "nas/ssh", take); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "whether its local service is running") {
 		t.Errorf("visit of one whose service is down: %v", err)
 	}
 	r.visited(func(w http.ResponseWriter, _ *http.Request) {
@@ -218,7 +218,7 @@ func TestWhatMayBeVisited(t *testing.T) {
 	r.does(wire.FeaturePrivate)
 	a, _ := configured(t, r, Config{})
 	var no *refusal.Error
-	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "does not tell") {
+	if list, err := a.Invitations(t.Context()); !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || !strings.Contains(no.Message, "too old to list") {
 		t.Errorf("an older relay told of %v, %v", list, err)
 	}
 	r.does(wire.FeatureInvitations)
@@ -322,7 +322,7 @@ func TestARelayThatKnowsNoPrivateTunnelsIsNotAsked(t *testing.T) {
 	a, _ := configured(t, r, Config{})
 	var no *refusal.Error
 	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 22, Mode: "private"})
-	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "no private tunnels") {
+	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "mode" || !strings.Contains(no.Message, "too old for private tunnels") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func TestSpeedWhereUDPIsBlocked(t *testing.T) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		got, err := a.MeasureSpeed(t.Context())
-		if err != nil || len(got.Items) != 2 || !strings.Contains(got.Items[0].Error, "no UDP gets through") || got.Items[1].Error != "" || !got.Items[1].InUse || got.Advice != "" {
+		if err != nil || len(got.Items) != 2 || !strings.Contains(got.Items[0].Error, "UDP does not reach") || got.Items[1].Error != "" || !got.Items[1].InUse || got.Advice != "" {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

@@ -42,7 +42,7 @@ func TestARelayThatKnowsNoWildcardsIsNotAsked(t *testing.T) {
 	a, _ := configured(t, r, Config{})
 	var no *refusal.Error
 	_, err := a.Create(t.Context(), definition.Tunnel{LocalPort: 80, Domain: "*.shop"})
-	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "domain" || !strings.Contains(no.Message, "all names below one") {
+	if !errors.As(err, &no) || no.Code != refusal.CodeRelayRejected || no.Field != "domain" || !strings.Contains(no.Message, "all names below a domain") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func TestNamesBesideEachOtherAreGivenToOneClientAtTwoNodes(t *testing.T) {
 			if err == nil {
 				continue
 			}
-			if refused++; !errors.As(err, &p) || p.Code != wire.CodeTaken || !strings.Contains(p.Message, "and so are those above and under it") {
+			if refused++; !errors.As(err, &p) || p.Code != wire.CodeTaken || !strings.Contains(p.Message, "and so are the names above and below it") {
 				t.Errorf("%q: got %v", names, err)
 			}
 		}

@@ -41,7 +41,7 @@ func TestFullDiskIsToldOf(t *testing.T) {
 	r.relay.condition = "full"
 	w := httptest.NewRecorder()
 	r.Console.refuse(w, httptest.NewRequest("DELETE", "/", nil), fmt.Errorf("store: %w", context.DeadlineExceeded))
-	if w.Code != 503 || !strings.Contains(w.Body.String(), "no room for it") {
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "is full; free some space") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
