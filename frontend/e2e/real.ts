@@ -37,7 +37,7 @@ async function drive(page: Page): Promise<string> {
   await page.getByLabel('Auth token').fill(token);
   await page.getByRole('button', { name: 'Connect' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
-  await page.getByText(/Nothing of this machine is public|Your tunnels are reachable/).waitFor();
+  await page.getByText(/Nothing on this machine is public|Your tunnels are reachable/).waitFor();
 
   step = 'create a tunnel';
   await page.getByRole('link', { name: 'Tunnels' }).click();

@@ -99,7 +99,7 @@ func TestUpdateAsACommand(t *testing.T) {
 	if out, err := run("check", "good", key); err != nil || !strings.Contains(out, "0.2.0 is available; this is 0.1.0") {
 		t.Errorf("check: got error %v and %q", err, out)
 	}
-	if out, err := run("apply", "good", key); err != nil || !strings.Contains(out, "0.2.0 is installed") {
+	if out, err := run("apply", "good", key); err != nil || !strings.Contains(out, "0.2.0 has replaced 0.1.0") {
 		t.Errorf("apply: got error %v and %q", err, out)
 	}
 	if string(read(t, exe)) != string(next) {

@@ -70,7 +70,7 @@ var before = map[string][]string{
 			`'[[sign_in]]' 'name = "github"' 'type = "github"' 'client_id = "adit"' 'client_secret_file = "secret"' > ~/.config/adit/relay.toml`,
 		relayStarts,
 	},
-	"docs/local-api.md": {"adit relay start --domain example.com", "adit relay client add docs --own_policies", "adit start"},
+	"docs/local-api.md": {"adit relay start --domain example.com", "adit relay client add workshop-nas --own_policies", "adit start"},
 }
 
 func TestDocuments(t *testing.T) {

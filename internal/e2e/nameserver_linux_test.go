@@ -88,7 +88,7 @@ func TestRelayIsFoundWithoutANameServer(t *testing.T) {
 	}
 	agent.ok(http.StatusOK, http.MethodPost, "/api/v1/diagnostics", nil, &checks)
 	for _, c := range checks.Items {
-		if c.Name == "relay_dns" && (c.Status != "warning" || !strings.HasSuffix(c.Result, "the addresses of before are used: 127.0.0.1")) {
+		if c.Name == "relay_dns" && (c.Status != "warning" || !strings.HasSuffix(c.Result, "so adit uses the addresses it found before: 127.0.0.1")) {
 			t.Errorf("adit doctor says %+v", c)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,7 +85,7 @@ func TestAnotherVersionOfTheProtocolSaysWhichSideToUpdate(t *testing.T) {
 // TestRefusalsOfAFailureSayWhoseItIs checks the message; the details are in the relay's
 // log and not meant for strangers.
 func TestRefusalsOfAFailureSayWhoseItIs(t *testing.T) {
-	s := &session{relay: &Relay{log: slog.New(slog.DiscardHandler)}}
+	s := &session{relay: startRelay(t, testConfig(t.TempDir())).Relay}
 	for _, c := range []struct {
 		err  error
 		want string
