@@ -94,6 +94,18 @@ func TestBadTokenChangesNothing(t *testing.T) {
 	wantState(t, a, StateConnected)
 }
 
+// TestAClientIsGivenByItsNameOrItsID: a person knows the name, as in
+// `adit login TOKEN workshop-nas`.
+func TestAClientIsGivenByItsNameOrItsID(t *testing.T) {
+	r := newFakeRelay(t)
+	for _, client := range []string{"cli_1", "test", "Test"} {
+		a, _ := startAgent(t, Config{})
+		if got, err := a.Configure(t.Context(), r.token().Reveal(), client); err != nil || got.ClientID != client {
+			t.Errorf("%s: got %+v, %v", client, got, err)
+		}
+	}
+}
+
 func TestConfigureOfASilentRelayIsUnreachable(t *testing.T) {
 	r := newFakeRelay(t)
 	token := r.token()

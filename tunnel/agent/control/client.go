@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"adit/tunnel/agent/refusal"
@@ -125,16 +126,17 @@ func (c *Client) send(ctx context.Context, header http.Header, method, path stri
 	return res, nil
 }
 
-// Hello introduces the agent. A Welcome for a client other than the one in h is refused.
+// Hello introduces the agent. A Welcome for a client other than the one in h, which is
+// there by its id or its name, is refused.
 func (c *Client) Hello(ctx context.Context, h wire.Hello) (wire.Welcome, error) {
 	var w wire.Welcome
 	if err := c.call(ctx, http.MethodPost, wire.PathHello, h, &w); err != nil {
 		return w, err
 	}
-	if h.ClientID != "" && w.ClientID != h.ClientID {
+	if h.ClientID != "" && h.ClientID != w.ClientID && !strings.EqualFold(h.ClientID, w.ClientName) {
 		return w, &wire.Problem{
 			Code: wire.CodeForbidden, Field: "client_id",
-			Message: fmt.Sprintf("the token belongs to the client %s, not of %s", refusal.Clip(w.ClientID), h.ClientID),
+			Message: fmt.Sprintf("the token belongs to the client %s, not to %s", refusal.Clip(w.ClientID), h.ClientID),
 		}
 	}
 	c.features = w.Features

@@ -259,7 +259,7 @@ const chinese: readonly Sentence[] = [
     'the relay is too old to show its policies; ask its operator to update it',
     '中继版本过旧，无法告知访问策略，请联系其运营者更新',
   ],
-  ['the token belongs to the client {0}, not of {1}', '令牌属于客户端 {0}，而不是 {1}'],
+  ['the token belongs to the client {0}, not to {1}', '令牌属于客户端 {0}，而不是 {1}'],
   ['the same node answers at the address of another', '另一节点的地址上响应的是同一节点'],
   [
     'local_ip: {0} is an address at which clouds give out credentials; adit does not publish it',
