@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,14 +69,15 @@ func TestAHandshakeThatGoesOnNoMoreIsGivenUp(t *testing.T) {
 				go func() { _ = l.Serve(context.Background()) }()
 				return l
 			}
-			first, dead := serve(), false
-			n.setJudge(func(_, _ netip.AddrPort, _ []byte) (bool, time.Duration) { return !dead, delay })
+			first, next := serve(), make(chan *Listener, 1)
+			var dead atomic.Bool
+			n.setJudge(func(_, _ netip.AddrPort, _ []byte) (bool, time.Duration) { return !dead.Load(), delay })
 			time.AfterFunc(killed, func() {
-				dead = true
+				dead.Store(true)
 				first.Close()
 				time.Sleep(delay)
-				dead = false
-				first = serve()
+				dead.Store(false)
+				next <- serve()
 			})
 			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 			defer cancel()
@@ -87,7 +89,7 @@ func TestAHandshakeThatGoesOnNoMoreIsGivenUp(t *testing.T) {
 			if err == nil {
 				c.Close()
 			}
-			first.Close()
+			(<-next).Close()
 			synctest.Wait()
 		})
 	}
