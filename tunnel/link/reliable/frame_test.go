@@ -158,7 +158,7 @@ func FuzzFrames(f *testing.F) {
 // FuzzRanges holds the sets of numbers against a plain bitmap.
 func FuzzRanges(f *testing.F) {
 	f.Add([]byte{1, 5, 10, 20, 5, 10, 0, 30, 129, 3})
-	f.Add(random(20_000))
+	addLong(f, random(20_000))
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		var set intervals
 		var bits [512]bool
@@ -196,6 +196,13 @@ func FuzzRanges(f *testing.F) {
 	})
 }
 
+// addLong adds a long input, unless the fuzzer runs: it would spend its time on variants.
+func addLong(f *testing.F, input []byte) {
+	if fuzzed := flag.Lookup("test.fuzz"); fuzzed == nil || fuzzed.Value.String() == "" {
+		f.Add(input)
+	}
+}
+
 // random are n bytes, the same each time.
 func random(n int) []byte {
 	b := make([]byte, n)
@@ -218,7 +225,7 @@ func FuzzPieces(f *testing.F) {
 			joined[i] = 0
 		}
 	}
-	f.Add(slices.Concat(many, joined))
+	addLong(f, slices.Concat(many, joined))
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		var p pieces
 		var bits [1024 + 256*8]bool
@@ -266,7 +273,7 @@ func FuzzPieces(f *testing.F) {
 // it leaves out is sent again for nothing, and what it adds is lost.
 func FuzzReceived(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 4, 6, 5, 3, 200, 9})
-	f.Add(random(20_000))
+	addLong(f, random(20_000))
 	f.Fuzz(func(t *testing.T, numbers []byte) {
 		var r received
 		seen := make(map[uint64]bool)
