@@ -2,9 +2,7 @@ package nodes
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,33 +35,7 @@ func TestVisitorsWhoStandStillAreOfManyAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var far knowing
-	begin := func(id string) *Mesh {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := New(Config{
-			ID: id, Fingerprint: authority.Fingerprint(), Listener: l, Local: fullLocal{}, Far: &far,
-			Certificate: sync.OnceValues(func() (*tls.Certificate, error) {
-				cert, err := authority.IssueNode(id)
-				return &cert, err
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- m.Run(ctx) }()
-		t.Cleanup(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-		return m
-	}
-	here, there := begin("here"), begin("there")
+	here, there := beginNode(t, authority, "here", fullLocal{}, &far, func(*Mesh) {}), beginNode(t, authority, "there", fullLocal{}, &far, func(*Mesh) {})
 	there.AgentUp(Agent{Session: "s1", ClientID: "c1", Instance: "i1"})
 	there.TunnelUp(Tunnel{Session: "s1", Key: "k"})
 	here.Know([]Node{{ID: "there", Address: there.Addr().String()}})

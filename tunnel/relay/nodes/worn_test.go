@@ -114,34 +114,7 @@ func TestWornSessionBetweenNodesIsReplaced(t *testing.T) {
 	}
 	var far knowing
 	var worn, newest atomic.Pointer[aging]
-	begin := func(id string, set func(*Mesh)) *Mesh {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := New(Config{
-			ID: id, Fingerprint: authority.Fingerprint(), Listener: l, Local: echoLocal{}, Far: &far,
-			Certificate: sync.OnceValues(func() (*tls.Certificate, error) {
-				cert, err := authority.IssueNode(id)
-				return &cert, err
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		set(m)
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- m.Run(ctx) }()
-		t.Cleanup(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-		return m
-	}
-	here := begin("here", func(m *Mesh) {
+	here := beginNode(t, authority, "here", echoLocal{}, &far, func(m *Mesh) {
 		m.wornLook = time.Millisecond
 		m.dial = func(ctx context.Context, cfg link.DialConfig) (link.Session, error) {
 			s, err := link.Dial(ctx, cfg)
@@ -153,7 +126,7 @@ func TestWornSessionBetweenNodesIsReplaced(t *testing.T) {
 			return a, nil
 		}
 	})
-	there := begin("there", func(*Mesh) {})
+	there := beginNode(t, authority, "there", echoLocal{}, &far, func(*Mesh) {})
 	there.AgentUp(Agent{Session: "s1", ClientID: "c1", Instance: "i1"})
 	there.TunnelUp(Tunnel{Session: "s1", Key: "k"})
 	here.Know([]Node{{ID: "there", Address: there.Addr().String()}})
@@ -214,4 +187,34 @@ func TestWornSessionBetweenNodesIsReplaced(t *testing.T) {
 	soon(t, "the worn session ends when its visitor has gone", func() bool { return old.Err() != nil && before.Err() != nil })
 	there.AgentDown("s1")
 	soon(t, "what the other node tells is heard", func() bool { return len(far.served()) == 0 })
+}
+
+// beginNode runs a node until the test ends; set changes it before.
+func beginNode(t *testing.T, authority *link.Authority, id string, local Local, far Far, set func(*Mesh)) *Mesh {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(Config{
+		ID: id, Fingerprint: authority.Fingerprint(), Listener: l, Local: local, Far: far,
+		Certificate: sync.OnceValues(func() (*tls.Certificate, error) {
+			cert, err := authority.IssueNode(id)
+			return &cert, err
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(m)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return m
 }
